@@ -1,0 +1,1 @@
+"""Retrieval evaluation for applications traced with OpenTelemetry and OpenInference."""
