@@ -1,1 +1,43 @@
 """Retrieval evaluation for applications traced with OpenTelemetry and OpenInference."""
+
+from ._version import __version__
+from .config import ConfigurationError
+from .context import (
+    using_final_context,
+    using_ground_truth,
+    using_metadata,
+    using_sample_rate,
+    using_subquery,
+    using_task,
+)
+from .delivery.transport import HttpTransport, InMemoryTransport, Reply, Transport, TransportError
+from .event import Event, GroundTruth, Passage
+from .exporter import SeerSpanExporter
+from .processor import SeerContextProcessor, SeerSpanProcessor
+from .reasons import DropReason
+from .stats import FlushResult, Stats
+
+__all__ = [
+    "ConfigurationError",
+    "DropReason",
+    "Event",
+    "FlushResult",
+    "GroundTruth",
+    "HttpTransport",
+    "InMemoryTransport",
+    "Passage",
+    "Reply",
+    "SeerContextProcessor",
+    "SeerSpanExporter",
+    "SeerSpanProcessor",
+    "Stats",
+    "Transport",
+    "TransportError",
+    "__version__",
+    "using_final_context",
+    "using_ground_truth",
+    "using_metadata",
+    "using_sample_rate",
+    "using_subquery",
+    "using_task",
+]

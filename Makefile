@@ -1,0 +1,56 @@
+# Everything here works where Python 3.10 or newer, make and a package index are; nothing is installed by hand.
+# ARGS are passed on: make test ARGS="-k sampling".
+
+ENVIRONMENT = python3 scripts/environment.py
+
+# The pure core, of which the tests must reach each branch.
+PURE = event reasons retrieval sampling privacy marks spans assembly/* conventions/*
+EMPTY :=
+COMMA := ,
+PURE_FILES = $(subst $(EMPTY) ,$(COMMA),$(foreach module,$(PURE),*/seer_otel/$(module).py))
+
+# Files that say, for the type checker, how the public names are used.
+TYPED_TESTS = $(wildcard tests/typing tests/typing*.py tests/test_typing*.py)
+
+.PHONY: help test lint format demo bench pins clean
+
+help:
+	@echo "make demo    a traced application, its events and their evaluation, all on this machine"
+	@echo "make test    all tests but the end-to-end ones, against the built wheel, on the newest Python here"
+	@echo "make lint    ruff and mypy"
+	@echo "make format  lets ruff repair and format"
+	@echo "make bench   the measurements"
+	@echo "make pins    writes constraints.txt anew: the newest versions that fit pyproject.toml"
+	@echo "make clean   removes what these targets made"
+
+test:
+	@set -e; python=$$($(ENVIRONMENT) dev); \
+	marks=$$($$python -c 'import sys; print("not e2e" + " and not frameworks" * (sys.version_info < (3, 11)))'); \
+	$$python -m coverage run -m pytest -m "$$marks" $(ARGS); \
+	if [ -z '$(ARGS)' ]; then \
+		echo "Coverage of everything: $$($$python -m coverage report --format=total) %. Of the pure core, which must be complete:"; \
+		$$python -m coverage report --include='$(PURE_FILES)' --fail-under=100; \
+	fi
+
+lint:
+	@set -e; python=$$($(ENVIRONMENT) dev --without-wheel); \
+	$$python -m ruff check .; \
+	$$python -m ruff format --check .; \
+	$$python -m mypy src/seer_otel $(TYPED_TESTS)
+
+format:
+	@set -e; python=$$($(ENVIRONMENT) dev --without-wheel); \
+	$$python -m ruff check --fix-only .; \
+	$$python -m ruff format .
+
+demo:
+	@set -e; python=$$($(ENVIRONMENT) demo); exec $$python examples/demo/run.py $(ARGS)
+
+bench:
+	@set -e; python=$$($(ENVIRONMENT) dev); exec $$python bench/run.py $(ARGS)
+
+pins:
+	@python3 scripts/environment.py pins
+
+clean:
+	rm -rf .venvs .cache .hypothesis build dist

@@ -1,0 +1,222 @@
+"""The spans of one trace become its events. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from .. import marks
+from ..conventions import convention
+from ..event import Event, GroundTruth, Passage
+from ..privacy import Hiding, is_redacted, without_marks
+from ..reasons import DropReason
+from ..retrieval import Document, Retrieval, State
+from ..spans import Span
+from . import marked
+from .finals import explicit_final, inferred_final
+from .metadata import DEFAULT_KEYS, event_metadata
+from .nesting import Candidate, nest
+from .questions import Questions
+from .reranking import rerank
+from .tree import Tree
+
+FINAL = "seer_otel.final"
+PARTIAL = "seer_otel.partial"
+ATTRIBUTES_DROPPED = "seer_otel.attributes_dropped"
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The settings that the assembly obeys; `config` explains each."""
+
+    nested: str = "outermost"
+    metadata_keys: tuple[str, ...] = DEFAULT_KEYS
+    passage_metadata_keys: tuple[str, ...] | None = None
+    id_keys: tuple[str, ...] = ()
+    hiding: Hiding = field(default_factory=Hiding)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What is left of a trace whose first part has been released.
+
+    Attributes:
+        final_sent: whether an event of it was marked as the final context.
+        root_question: what its root asked.
+    """
+
+    final_sent: bool = False
+    root_question: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """What a trace comes to.
+
+    Attributes:
+        events: in the order in which their retrievals ended; limits are not applied yet.
+        dropped: every other retrieval span, and why it is no event.
+        memory: what to remember for spans that come late.
+        attributes_dropped: how many of the events miss attributes to the SDK's limit.
+        labels_unreadable: how many of the events came with a ground truth that cannot be read.
+    """
+
+    events: tuple[Event, ...]
+    dropped: Mapping[int, DropReason]
+    memory: Memory
+    attributes_dropped: int = 0
+    labels_unreadable: int = 0
+
+
+def assemble(
+    spans: Iterable[Span],
+    rules: Rules,
+    *,
+    memory: Memory | None = None,
+    partial: str | None = None,
+    accepts: Callable[[Event], bool] = lambda event: True,
+) -> Assembly:
+    """Return the events of one trace.
+
+    Args:
+        spans: its ended spans, in any order.
+        rules: the settings.
+        memory: what an earlier released part of the same trace left.
+        partial: why the trace was not seen whole; then no final context is inferred.
+        accepts: says of an event, not yet marked as final, whether it may be sent.
+    """
+    memory = memory or Memory()
+    tree = Tree(spans)
+    retrievals = {span.span_id: found for span in tree.spans if (found := _read(span, rules)) is not None}
+    if not retrievals:
+        return Assembly((), {}, replace(memory, root_question=memory.root_question or _root_question(tree, rules)))
+    _hide_known(retrievals)
+    nesting = nest(tree, retrievals, hops=rules.nested == "all")
+    reranked = rerank(nesting.candidates, list(retrievals.values()))
+    dropped = nesting.dropped | reranked.dropped
+    questions = Questions(tree, retrievals, rules.hiding, memory.root_question)
+
+    drafts: list[tuple[Candidate, Event]] = []
+    labels_unreadable = 0
+    for candidate in sorted(reranked.candidates, key=lambda each: each.retrieval.span.end):
+        chain = [candidate.retrieval.span, *(each.span for each in candidate.inner)]
+        chain += tree.ancestors(candidate.retrieval.span)
+        labels = marked.labels(chain)
+        event = _event(candidate.retrieval, chain, tree, questions, candidate, labels.truth, rules, partial)
+        if isinstance(event, DropReason):
+            dropped[candidate.retrieval.span.span_id] = event
+        elif not accepts(event):
+            dropped[candidate.retrieval.span.span_id] = DropReason.FILTERED
+        else:
+            drafts.append((candidate, event))
+            labels_unreadable += labels.unreadable
+
+    events, final = _with_final([each for each in drafts], tree, reranked.replaced, memory, partial)
+    return Assembly(
+        events,
+        dropped,
+        Memory(memory.final_sent or final, memory.root_question or questions.of_root()),
+        attributes_dropped=sum(ATTRIBUTES_DROPPED in event.metadata for event in events),
+        labels_unreadable=labels_unreadable,
+    )
+
+
+def _read(span: Span, rules: Rules) -> Retrieval | None:
+    found = convention.retrieval(span, rules.id_keys)
+    if found is not None and rules.hiding.documents and found.state in (State.FOUND, State.UNREADABLE):
+        return replace(found, state=State.HIDDEN, documents=(), took=())
+    return found
+
+
+def _root_question(tree: Tree, rules: Rules) -> str | None:
+    return Questions(tree, {}, rules.hiding).of_root()
+
+
+def _hide_known(retrievals: dict[int, Retrieval]) -> None:
+    """A document that is masked in one span is hidden in the others of its trace: masking forgets some."""
+    hidden = frozenset().union(*(found.hidden_ids for found in retrievals.values()))
+    if not hidden:
+        return
+    for span_id, found in retrievals.items():
+        left = tuple(document for document in found.documents if document.id not in hidden)
+        if len(left) != len(found.documents):
+            retrievals[span_id] = replace(found, documents=left, state=State.FOUND if left else State.HIDDEN)
+
+
+def _event(
+    retrieval: Retrieval,
+    chain: list[Span],
+    tree: Tree,
+    questions: Questions,
+    candidate: Candidate,
+    truth: GroundTruth | None,
+    rules: Rules,
+    partial: str | None,
+) -> Event | DropReason:
+    """The event of a candidate, not yet marked as final; or why there is none."""
+    span = retrieval.span
+    asked = questions.of(candidate)
+    task = marked.text(chain, marks.TASK) or asked.task
+    subquery = marked.text(chain, marks.SUBQUERY) or asked.own
+    if is_redacted(task) or (task is None and asked.hidden):
+        return DropReason.HIDDEN
+    if is_redacted(subquery):
+        subquery = None
+    if task is None or not task.strip():
+        return DropReason.NO_QUESTION
+    metadata = event_metadata(retrieval, tree.ancestors(span), tree, rules.metadata_keys)
+    if span.dropped_attributes:
+        metadata[ATTRIBUTES_DROPPED] = span.dropped_attributes
+    if partial is not None:
+        metadata[PARTIAL] = partial
+    return Event(
+        task=task,
+        context=tuple(_passage(document, rules) for document in retrieval.documents),
+        metadata=metadata,
+        trace_id=f"{span.trace_id:032x}",
+        span_id=f"{span.span_id:016x}",
+        parent_span_id=f"{span.parent_id:016x}" if span.parent_id is not None else None,
+        span_name=None if is_redacted(span.name) else span.name,
+        subquery=subquery if subquery is not None and subquery.split() != task.split() else None,
+        ground_truth=truth,
+        created_at=timestamp(span.end),
+    )
+
+
+def _passage(document: Document, rules: Rules) -> Passage:
+    metadata: Mapping[str, Any] = document.metadata
+    if rules.passage_metadata_keys is not None:
+        metadata = {key: value for key, value in metadata.items() if key in rules.passage_metadata_keys}
+    return Passage(document.text, document.id, document.source, document.score, without_marks(metadata))
+
+
+def _with_final(
+    drafts: list[tuple[Candidate, Event]], tree: Tree, replaced: set[int], memory: Memory, partial: str | None
+) -> tuple[tuple[Event, ...], bool]:
+    """The events, at most one of them marked as final, and whether one is."""
+    possible = [candidate for candidate, _ in drafts if not candidate.is_hop]
+    final, refused = explicit_final(possible, tree)
+    how = "explicit"
+    if final is None and partial is None:
+        left = [each for each in possible if each.retrieval.span.span_id not in refused]
+        roles = {span.span_id: convention.role(span.attributes) for span in tree.spans}
+        final, how = inferred_final(left, tree, replaced, roles), "inferred"
+    if final is None or memory.final_sent:
+        return tuple(event for _, event in drafts), False
+    return tuple(
+        replace(event, is_final_context=True, metadata={**event.metadata, FINAL: how}) if each is final else event
+        for each, event in drafts
+    ), True
+
+
+def timestamp(nanoseconds: int) -> str:
+    """Return Unix nanoseconds as ISO 8601 in UTC, to the microsecond."""
+    try:
+        moment = _EPOCH + timedelta(microseconds=nanoseconds // 1000)
+    except OverflowError:  # a clock that gives nonsense; the event matters more than its time
+        moment = _EPOCH
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,0 +1,130 @@
+"""The command line: `seer-otel`.
+
+A command is one line in `COMMANDS`. Its module is imported only when the command runs, so that `--help` is fast
+and works without extras.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from seer_otel._version import __version__
+from seer_otel.local import DEFAULT_FOLDER, KEY_VARIABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command.
+
+    Attributes:
+        name: what is typed.
+        help: one line that says what it does.
+        options: adds its options to its parser.
+        module: where its `run(arguments: argparse.Namespace) -> int` is; the result is the exit status.
+        extra: the extra of this package that the module needs.
+    """
+
+    name: str
+    help: str
+    options: Callable[[argparse.ArgumentParser], None]
+    module: str
+    extra: str
+
+
+def _serve_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--port", type=_port, default=8790, help="port, 0 for any free one (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--data", default=DEFAULT_FOLDER, metavar="DIR", help="folder for events (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--key",
+        help=f"key that clients must send; better set {KEY_VARIABLE}, which other users of this machine cannot see "
+        "(default: none; needed when the host is not loopback)",
+    )
+
+
+def _show_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data", default=DEFAULT_FOLDER, metavar="DIR", help="folder of the events (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--limit",
+        type=_count,
+        default=10,
+        metavar="N",
+        help="traces to show, newest first (default: %(default)s)",
+    )
+    parser.add_argument("--trace", default="", metavar="ID", help="only the trace whose id begins with ID")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line for each event")
+
+
+COMMANDS = (
+    Command("serve", "run the local backend", _serve_options, "seer_otel.local.serve", "local"),
+    Command("show", "show what the local backend received", _show_options, "seer_otel.local.show", "local"),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status; 2 for wrong usage, as argparse has it."""
+    parser = argparse.ArgumentParser(
+        prog="seer-otel", description="Retrieval evaluation for traced applications."
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for command in COMMANDS:
+        subparser = subparsers.add_parser(
+            command.name, help=command.help, description=_sentence(command.help)
+        )
+        command.options(subparser)
+        subparser.set_defaults(command=command)
+    arguments = parser.parse_args(argv)
+    if "command" not in arguments:
+        parser.print_help(sys.stderr)
+        return 2
+    return _run(arguments.command, arguments)
+
+
+def _run(command: Command, arguments: argparse.Namespace) -> int:
+    try:
+        module = importlib.import_module(command.module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "seer_otel":
+            raise
+        install = f"pip install 'seer-otel[{command.extra}]'"
+        sys.stderr.write(f"seer-otel {command.name} needs {error.name}: {install}\n")
+        return 2
+    status: int = module.run(arguments)
+    return status
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _port(text: str) -> int:
+    return _between(text, 0, 65_535)
+
+
+def _count(text: str) -> int:
+    return _between(text, 1, 1_000_000)
+
+
+def _between(text: str, low: int, high: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = low - 1
+    if not low <= number <= high:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {low:,} to {high:,}")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

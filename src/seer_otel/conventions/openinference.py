@@ -1,0 +1,182 @@
+"""OpenInference: which span is what, and the retrieval that it did. Pure.
+
+Written from the convention's pages and from recorded spans of its instrumentors; `docs/design.md` lists what
+they do differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from openinference.semconv.trace import SpanAttributes
+
+from ..privacy import is_redacted
+from ..retrieval import NO_QUERY, Document, Query, Retrieval, Role, State
+from ..spans import Span
+from . import documents as docs
+from .queries import last_user_message, message_text, read_query
+
+KIND = SpanAttributes.OPENINFERENCE_SPAN_KIND
+INPUT = SpanAttributes.INPUT_VALUE
+INPUT_TYPE = SpanAttributes.INPUT_MIME_TYPE
+OUTPUT = SpanAttributes.OUTPUT_VALUE
+DOCUMENTS = SpanAttributes.RETRIEVAL_DOCUMENTS
+MESSAGES = SpanAttributes.LLM_INPUT_MESSAGES
+EMBEDDING_MODEL = SpanAttributes.EMBEDDING_MODEL_NAME
+RERANKER_QUERY = "reranker.query"
+RERANKER_INPUT = "reranker.input_documents"
+RERANKER_OUTPUT = "reranker.output_documents"
+
+_ROLES = {role.name: role for role in Role}
+
+
+def role(attributes: Mapping[str, Any]) -> Role | None:
+    """Return what a span with these attributes is; None where it is nothing of OpenInference's.
+
+    Without a kind (the SDK's attribute limit evicts it first on hand-made spans) the documents tell.
+    """
+    kind = _kind(attributes)
+    if kind is not None:
+        return _ROLES.get(kind, Role.OTHER)
+    for key in attributes:
+        if isinstance(key, str):
+            if key.startswith(DOCUMENTS):
+                return Role.RETRIEVER
+            if key.startswith(RERANKER_OUTPUT):
+                return Role.RERANKER
+    return Role.OTHER if INPUT in attributes else None
+
+
+def is_retrieval(attributes: Mapping[str, Any]) -> bool:
+    """Return whether a span with these attributes is a retrieval: by its kind, or by its documents whatever its kind.
+
+    LangChain's instrumentor calls a retriever with "agent" in its name AGENT.
+    """
+    if _kind(attributes) in ("RETRIEVER", "RERANKER"):
+        return True
+    return any(isinstance(key, str) and key.startswith((DOCUMENTS, RERANKER_OUTPUT)) for key in attributes)
+
+
+def retrieval(span: Span, id_keys: tuple[str, ...] = ()) -> Retrieval | None:
+    """Return the retrieval that `span` did, or None where it did none."""
+    if not is_retrieval(span.attributes):
+        return None
+    is_a = role(span.attributes) or Role.OTHER
+    query = _query(span.attributes)
+    took = tuple(_identities(span.attributes)) if is_a is Role.RERANKER else ()
+    if span.failed:
+        return Retrieval(span, is_a, State.FAILED, query)
+    found = docs.unflatten(span.attributes, RERANKER_OUTPUT) if is_a is Role.RERANKER else None
+    if found is None:
+        found = docs.unflatten(span.attributes, DOCUMENTS)
+    if found is not None:
+        passages = _documents(found, span.attributes.get(OUTPUT), id_keys)
+        hidden = [fields for fields in found.values() if is_redacted(fields.get("content"))]
+        hidden_ids = frozenset(i for fields in hidden if (i := docs.id_of(fields.get("id"))) is not None)
+        if passages:
+            return Retrieval(span, is_a, State.FOUND, query, passages, took, hidden_ids)
+        if hidden:
+            return Retrieval(span, is_a, State.HIDDEN, query, hidden_ids=hidden_ids)
+        if is_a is not Role.RERANKER and docs.is_empty_list(span.attributes, DOCUMENTS):
+            return Retrieval(span, is_a, State.EMPTY, query)
+        return Retrieval(span, is_a, State.NO_DOCUMENTS if is_a is Role.RERANKER else State.UNREADABLE, query)
+    if is_a is Role.RERANKER:
+        # Its input documents stay where they are: a masked output would be recovered from them.
+        return Retrieval(span, is_a, State.NO_DOCUMENTS, query)
+    state, passages = _from_output(span, id_keys)
+    return Retrieval(span, is_a, state, query, passages)
+
+
+def question(attributes: Mapping[str, Any]) -> Query:
+    """Return what the input of a span asks."""
+    return read_query(attributes.get(INPUT), attributes.get(INPUT_TYPE))
+
+
+def user_message(attributes: Mapping[str, Any]) -> Query:
+    """Return the last message of the user among the input messages of a model's span."""
+    messages: dict[int, dict[str, Any]] = {}
+    for number, field, value in _indexed(attributes, MESSAGES):
+        if field.startswith("message."):
+            messages.setdefault(number, {})[field.removeprefix("message.")] = value
+    if not messages:
+        bare = attributes.get(MESSAGES)
+        return last_user_message(docs.output_elements(bare)) if bare else NO_QUERY
+    ordered = []
+    for number in sorted(messages):
+        message = messages[number]
+        parts = sorted((key, value) for key, value in message.items() if key.endswith("message_content.text"))
+        content = message.get("content") or message_text([value for _, value in parts])
+        ordered.append({"role": message.get("role"), "content": content})
+    return last_user_message(ordered)
+
+
+def embedding_model(attributes: Mapping[str, Any]) -> str | None:
+    """Return the model of an embedding span."""
+    model = attributes.get(EMBEDDING_MODEL)
+    return model if isinstance(model, str) and model.strip() else None
+
+
+def _kind(attributes: Mapping[str, Any]) -> str | None:
+    kind = attributes.get(KIND)
+    if isinstance(kind, (list, tuple)) and len(kind) == 1:
+        kind = kind[0]
+    return kind.strip().upper() if isinstance(kind, str) and kind.strip() else None
+
+
+def _query(attributes: Mapping[str, Any]) -> Query:
+    asked = read_query(attributes.get(RERANKER_QUERY))
+    return asked if asked != NO_QUERY else question(attributes)
+
+
+def _documents(
+    found: Mapping[int, docs.Fields], output: object, id_keys: tuple[str, ...]
+) -> tuple[Document, ...]:
+    """Documents with a text, their ids and scores completed from the same element of the span's own output."""
+    if any(docs.id_of(fields.get("id")) is None or fields.get("score") == 0 for fields in found.values()):
+        elements = docs.output_elements(output) or []
+        for index, fields in found.items():
+            element = elements[index] if index < len(elements) else None
+            if isinstance(element, str):
+                # LlamaIndex writes 0.0 for "no score"; only the repr of the node tells.
+                if fields.get("score") == 0 and "score=None" in element and str(fields.get("id")) in element:
+                    del fields["score"]
+                continue
+            other = docs.fields_of(element)
+            if other and docs.id_of(fields.get("id")) is None and other["content"] == fields.get("content"):
+                fields["id"] = other.get("id")
+    read = (docs.document(fields, id_keys) for fields in found.values())
+    return tuple(document for document in read if document is not None)
+
+
+def _from_output(span: Span, id_keys: tuple[str, ...]) -> tuple[State, tuple[Document, ...]]:
+    """What a retriever without a single document attribute found, by its output (`@tracer.retriever`)."""
+    output = span.attributes.get(OUTPUT)
+    if output is None or (isinstance(output, str) and not output.strip()):
+        # Nothing found, as Bedrock's instrumentor says it; unless the limit ate the documents.
+        return (State.UNREADABLE if span.dropped_attributes else State.EMPTY), ()
+    if is_redacted(output):
+        return State.HIDDEN, ()
+    elements = docs.output_elements(output)
+    if elements is None:
+        return State.UNREADABLE, ()
+    if not elements:
+        return State.EMPTY, ()
+    found = [fields for element in elements if (fields := docs.fields_of(element)) is not None]
+    passages = tuple(document for fields in found if (document := docs.document(fields, id_keys)) is not None)
+    if passages:
+        return State.FOUND, passages
+    return (State.HIDDEN if any(is_redacted(fields["content"]) for fields in found) else State.UNREADABLE), ()
+
+
+def _identities(attributes: Mapping[str, Any]) -> Iterator[tuple[str | None, str | None]]:
+    for fields in (docs.unflatten(attributes, RERANKER_INPUT) or {}).values():
+        yield docs.id_of(fields.get("id")), docs.text_of(fields.get("content"))
+
+
+def _indexed(attributes: Mapping[str, Any], prefix: str) -> Iterator[tuple[int, str, Any]]:
+    for key, value in attributes.items():
+        if isinstance(key, str) and key.startswith(prefix + "."):
+            number, _, field = key[len(prefix) + 1 :].partition(".")
+            if number.isascii() and number.isdigit() and len(number) < 10:
+                yield int(number), field, value

@@ -1,0 +1,1 @@
+"""Measuring retrieval: what labels say about it, and what an evaluator says."""

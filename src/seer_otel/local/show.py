@@ -1,0 +1,210 @@
+"""`seer-otel show`: what the local backend received, on a terminal or as JSON lines."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import shlex
+import sys
+import unicodedata
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+from sqlalchemy.exc import SQLAlchemyError
+
+from seer_otel.evaluation.metrics import RetrievalScores, retrieval_scores
+from seer_otel.event import MAX_PASSAGES, MAX_TEXT, METADATA_CUT, PASSAGES_CUT, TEXTS_CUT
+from seer_otel.local import DEFAULT_FOLDER
+from seer_otel.local.schema import LoggedEvent, LoggedPassage
+from seer_otel.local.store import FILE_NAME, Record, Store
+
+PASSAGES_SHOWN = 3
+QUESTION_SHOWN = 240
+"""Characters of a question; a passage gets one line."""
+NAME_SHOWN = 40
+"""Characters of an id or the name of a span."""
+MAX_WIDTH = 1_000
+"""Columns of a passage's line, however wide the terminal says it is."""
+
+# What the marks of our client in an event's metadata say; a mark is shown where its value is not empty.
+_MARKS = {
+    PASSAGES_CUT: f"{{}} passages cut (at most {MAX_PASSAGES} are sent)",
+    TEXTS_CUT: f"{{}} texts cut (at {MAX_TEXT:,} characters)",
+    METADATA_CUT: "{} metadata keys cut",
+    "seer_otel.attributes_dropped": "{} span attributes dropped, so documents may be missing; "
+    "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
+    "seer_otel.partial": "trace not seen whole: {}",
+}
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what is stored; return 0, or 1 where the trace asked for is not here or the store cannot be read."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a pipe may be in an encoding of few characters
+    folder = Path(arguments.data).expanduser()
+    if not (folder / FILE_NAME).is_file():
+        return _nothing(arguments)
+    try:
+        with contextlib.closing(Store(folder)) as store:
+            traces = store.traces(arguments.limit, arguments.trace)
+            shown = _print_json(traces) if arguments.json else _print_traces(traces)
+    except (OSError, SQLAlchemyError) as error:
+        if isinstance(error, BrokenPipeError):
+            # Whoever read the output has seen enough; Python shall not complain at exit either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        sys.stderr.write(f"seer-otel show: failed for {folder}: {getattr(error, 'orig', error)}\n")
+        return 1
+    return 0 if shown else _nothing(arguments)
+
+
+def _nothing(arguments: argparse.Namespace) -> int:
+    where = Path(arguments.data).expanduser().resolve()
+    if arguments.trace:
+        sys.stderr.write(f"No trace in {where} has an id that begins with {printable(arguments.trace)}.\n")
+        return 1
+    data = "" if arguments.data == DEFAULT_FOLDER else f" --data {shlex.quote(arguments.data)}"
+    (sys.stderr if arguments.json else sys.stdout).write(
+        f"Nothing has arrived in {where} yet.\nStart the backend with `seer-otel serve{data}`; it says how to point "
+        "an application at it. Then ask the application something.\n"
+    )
+    return 0
+
+
+def _print_json(traces: Iterator[list[Record]]) -> int:
+    count = 0
+    for records in traces:
+        for record in records:
+            scores = _scores(record.event())
+            line = {
+                "record_id": record.record_id,
+                "received_at": record.received_at,
+                "created_at": record.created_at,
+                "gt_recall": scores and scores.recall,
+                "gt_precision": scores and scores.precision,
+                "gt_f1": scores and scores.f1,
+                "event": json.loads(record.body),
+            }
+            # ASCII: it can neither break the encoding of a pipe nor steer a terminal.
+            sys.stdout.write(json.dumps(line) + "\n")
+            count += 1
+    sys.stdout.flush()
+    return count
+
+
+def _print_traces(traces: Iterator[list[Record]]) -> int:
+    console = Console(highlight=False, markup=False, emoji=False)
+    count = 0
+    for count, records in enumerate(traces, 1):
+        if count > 1:
+            console.print()
+        _print_trace(console, records)
+    return count
+
+
+def _print_trace(console: Console, records: Sequence[Record]) -> None:
+    events = [record.event() for record in records]
+    first, question = records[0], events[-1].task
+    name = f"Trace {first.trace_id}" if first.trace_id else f"No trace, record {first.record_id}"
+    began = datetime.fromisoformat(first.created_at[:-1]).strftime("%Y-%m-%d %H:%M:%S UTC")
+    _print(console, Text.assemble((name, "bold"), f"  {_count(len(events), 'retrieval')}  {began}"))
+    _print(console, Text(_short(question), "cyan"), "  Question: ")
+    marked = any(event.is_final_context for event in events)
+    for number, (record, event) in enumerate(zip(records, events, strict=True), 1):
+        final = "final context" if event.is_final_context else ""
+        # Source: Seer's schema page, "if no span is marked, Seer uses the last span by timestamp".
+        if not marked and number == len(events) > 1:
+            final = "final context (last by time)"
+        _print_hop(console, number, record, final)
+        if event.task != question:
+            _print(console, Text(_short(event.task), "cyan"), "      Question: ")
+        if event.subquery:
+            _print(console, Text(_short(event.subquery), "cyan"), "      Asked: ")
+        _print_passages(console, event.passages())
+        scores = _scores(event)
+        if scores is not None:
+            words = f"GT recall {_percent(scores.recall)}, GT precision {_percent(scores.precision)}"
+            _print(console, Text(words, "magenta"), "      ")
+        for words in _marks(event):
+            _print(console, Text(words, "yellow"), "      Note: ")
+
+
+def _print_hop(console: Console, number: int, record: Record, final: str) -> None:
+    event = record.event()
+    line = Text.assemble(
+        (_short(event.span_name or "retrieval", NAME_SHOWN), "bold"),
+        (f"  {record.created_at[11:23]}", "dim"),
+        f"  {_count(len(event.context), 'passage')}",
+    )
+    if final:
+        line.append(f"  << {final}", "bold green")
+    _print(console, line, f"  {number:>2}  ")
+
+
+def _print_passages(console: Console, passages: Sequence[LoggedPassage]) -> None:
+    for passage in passages[:PASSAGES_SHOWN]:
+        line = Text("      - ")
+        if passage.id:
+            line.append(_short(passage.id, NAME_SHOWN), "bold").append("  ")
+        # What is beyond the line is never seen, so most of a long text need not be measured.
+        line.append(printable(passage.text[:MAX_WIDTH]))
+        line.truncate(min(console.width, MAX_WIDTH), overflow="ellipsis")
+        console.print(line, soft_wrap=True)
+    if len(passages) > PASSAGES_SHOWN:
+        _print(console, Text(f"and {len(passages) - PASSAGES_SHOWN} more", "dim"), "      ")
+
+
+def _print(console: Console, text: Text, lead: str = "") -> None:
+    """Print `text` after `lead`, further lines below its start; on a pipe in one line, for tools that read lines."""
+    if not console.is_terminal:
+        console.print(Text(lead) + text, soft_wrap=True)
+        return
+    for line in text.wrap(console, max(20, console.width - len(lead))):
+        line.rstrip()
+        console.print(Text(lead) + line, soft_wrap=True)
+        lead = " " * len(lead)
+
+
+def _scores(event: LoggedEvent) -> RetrievalScores | None:
+    if event.ground_truth is None:
+        return None
+    return retrieval_scores(event.ground_truth.gold_doc_ids, [passage.id for passage in event.passages()])
+
+
+def _marks(event: LoggedEvent) -> list[str]:
+    values = {key: (event.metadata or {}).get(key) for key in _MARKS}
+    return [_MARKS[key].format(_short(str(value))) for key, value in values.items() if value]
+
+
+def _percent(share: float | None) -> str:
+    return "not available" if share is None else f"{share:.0%}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
+def _short(text: str, length: int = QUESTION_SHOWN) -> str:
+    text = printable(text[: 2 * length])
+    return text if len(text) <= length else text[: length - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def printable(text: str) -> str:
+    """Return `text` on one line and harmless on a terminal.
+
+    White space becomes one space; what steers a terminal or turns the direction of writing shows as an escape.
+    Joiners stay, as emoji and several scripts are written with them.
+    """
+    return "".join(_escaped(character) for character in re.sub(r"\s+", " ", text).strip())
+
+
+def _escaped(character: str) -> str:
+    if unicodedata.category(character) not in ("Cc", "Cf", "Cs") or character in "\u200c\u200d":
+        return character
+    return character.encode("unicode_escape").decode()

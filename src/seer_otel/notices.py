@@ -1,0 +1,109 @@
+"""What a person is told in the log: once for each kind of trouble and minute, with the setting that cures it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from .reasons import DropReason
+
+logger = logging.getLogger("seer_otel")
+
+INTERVAL = 60.0
+"""Seconds between two lines of one kind."""
+
+_CURES = {
+    DropReason.UNREADABLE: "the span has output, but no text of a document can be read from it. Record"
+    " retrieval.documents.<i>.document.content, or return objects that have a text.",
+    DropReason.NO_QUESTION: "no span of its trace says what was asked. Record input.value on the retriever's span"
+    " or above it, or use seer_otel.using_task().",
+    DropReason.REDACT_FAILED: "the redact hook raised or returned no event, and nothing is sent unredacted.",
+    DropReason.QUEUE_FULL: "spans come faster than they can be taken. Raise SEER_OTEL_MAX_QUEUE_SIZE.",
+    DropReason.OUTBOX_FULL: "too many events wait for the backend. Lower SEER_SAMPLE_RATE, or look at the backend.",
+    DropReason.UNAUTHORIZED: "the backend refuses the key. Check SEER_API_KEY and SEER_INGESTION_URL; the next try"
+    " is in a minute.",
+    DropReason.REJECTED: "the backend refuses the event for good. Check that SEER_INGESTION_URL is the full URL of"
+    " a log endpoint.",
+    DropReason.TOO_LARGE: "the backend refuses its size, even cut.",
+    DropReason.EMPTY_REFUSED: "the backend refuses events with an empty context; none is sent any more.",
+    DropReason.EXPIRED: "the backend could not be reached for ten minutes. Check SEER_INGESTION_URL.",
+    DropReason.SHUTDOWN: "the shutdown came before it could be delivered.",
+    DropReason.INTERNAL_ERROR: "a fault in seer-otel; please report it.",
+}
+
+
+class Notices:
+    """Throttled warnings.
+
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._last: dict[str, float] = {}
+        self._silent: dict[str, int] = {}
+        self._in_trouble = False
+
+    def warn(self, kind: str, message: str, *args: object, error: BaseException | None = None) -> None:
+        """Log a warning unless one of this kind was logged within the last minute."""
+        with self._lock:
+            now = self._clock()
+            if now - self._last.get(kind, -INTERVAL) < INTERVAL:
+                self._silent[kind] = self._silent.get(kind, 0) + 1
+                return
+            self._last[kind] = now
+            more = self._silent.pop(kind, 0)
+        suffix = f" ({more} more like it since the last such line)" if more else ""
+        logger.warning(message + "%s", *args, suffix, exc_info=error)
+
+    def dropped(self, reason: DropReason, status: int | None = None) -> None:
+        """Say why a retrieval was not sent, where somebody can do something about it."""
+        cure = _CURES.get(reason)
+        if cure is not None:
+            answer = f", HTTP {status}" if status is not None else ""
+            self.warn(f"dropped {reason}", "A retrieval was not sent (%s%s): %s", reason.value, answer, cure)
+
+    def assembled(self, attributes_dropped: int, labels_unreadable: int) -> None:
+        """Say that events are sent with something missing."""
+        if attributes_dropped:
+            self.warn(
+                "attributes",
+                "A retrieval span lost attributes to the SDK's limit, the best documents first; its event is marked."
+                " Set OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=10000.",
+            )
+        if labels_unreadable:
+            self.warn(
+                "labels",
+                "A ground truth cannot be read; its event goes out without it. Set seer.ground_truth.gold_doc_ids to"
+                " a list of texts, or use seer_otel.using_ground_truth().",
+            )
+
+    def clamped(self, passages_cut: int) -> None:
+        """Say that the backend's limit cost passages."""
+        if passages_cut:
+            self.warn(
+                "passages", "A retrieval found more than 50 passages, the backend's limit; the best 50 are sent."
+            )
+
+    def fault(self, error: BaseException) -> None:
+        """Say that something in seer-otel broke; the application goes on."""
+        self.warn("fault", "A fault in seer-otel cost an event; please report it.", error=error)
+
+    def retrying(self, status: int | None, error: str) -> None:
+        """Say once that the backend does not answer as it should."""
+        self._in_trouble = True
+        what = f"it answered HTTP {status}" if status is not None else f"no answer came ({error})"
+        self.warn("retrying", "Events wait for the backend: %s. They are tried again. Check SEER_INGESTION_URL.", what)
+
+    def delivered(self) -> None:
+        """Say once that a backend that was in trouble takes events again."""
+        if self._in_trouble:
+            self._in_trouble = False
+            with self._lock:
+                told = self._last.pop("retrying", None) is not None
+            if told:
+                logger.info("The backend takes events again.")

@@ -1,0 +1,102 @@
+"""From a released trace to the outbox: assemble, filter, redact, clamp, encode; every outcome is counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ..assembly import assemble
+from ..config import Config
+from ..delivery.outbox import Outbox
+from ..event import Event, clamp, encode
+from ..notices import Notices
+from ..reasons import DropReason
+from ..stats import Counters
+from .buffer import Release
+from .sdk import read
+
+SAMPLE_RATE = "seer_otel.sample_rate"
+SAMPLED_BY = "seer_otel.sampled_by"
+
+
+class Dispatch:
+    """Sends traces on. Runs in the worker, as do the user's hooks that it calls."""
+
+    def __init__(self, config: Config, outbox: Outbox, counters: Counters, notices: Notices) -> None:
+        self._config = config
+        self._rules = config.rules
+        self._outbox = outbox
+        self._counters = counters
+        self._notices = notices
+
+    def send(self, released: Release) -> None:
+        """Turn what was released of a trace into events and hand them to delivery. Never raises."""
+        if not released.spans:
+            return
+        trace = released.trace
+        try:
+            assembly = assemble(
+                (read(span) for span in released.spans),
+                self._rules,
+                memory=trace.memory,
+                partial=released.partial,
+                accepts=self._accepts,
+            )
+        except Exception as error:
+            self._notices.fault(error)
+            self._counters.drop(DropReason.INTERNAL_ERROR, released.seen)
+            return
+        trace.memory = assembly.memory
+        # A processor that runs after ours may have turned a span into a retrieval, or back, since it was counted.
+        self._counters.add("seen", len(assembly.events) + len(assembly.dropped) - released.seen)
+        for reason in assembly.dropped.values():
+            self._counters.drop(reason)
+            self._notices.dropped(reason)
+        self._counters.add("attributes_dropped", assembly.attributes_dropped)
+        self._counters.add("labels_unreadable", assembly.labels_unreadable)
+        self._notices.assembled(assembly.attributes_dropped, assembly.labels_unreadable)
+        marks = {SAMPLE_RATE: trace.rate, SAMPLED_BY: "label" if trace.labelled else "trace"}
+        for event in assembly.events:
+            self._deliver(event, marks)
+
+    def _deliver(self, event: Event, marks: dict[str, Any]) -> None:
+        try:
+            redacted = self._redacted(event)
+            if redacted is None:
+                return
+            # The backend would sample a second time, were it not told 1.0.
+            ready = replace(redacted, sample_rate=1.0, metadata={**redacted.metadata, **marks})
+            clamped = clamp(ready)
+            body = encode(clamped.event)
+        except Exception as error:
+            self._notices.fault(error)
+            self._counters.drop(DropReason.INTERNAL_ERROR)
+            return
+        self._counters.add("passages_cut", clamped.passages_cut)
+        self._counters.add("texts_cut", clamped.texts_cut)
+        self._notices.clamped(clamped.passages_cut)
+        self._outbox.put(body, f"{event.trace_id}-{event.span_id}", is_empty=not ready.context)
+
+    def _accepts(self, event: Event) -> bool:
+        if self._config.filter is None:
+            return True
+        try:
+            return bool(self._config.filter(event))
+        except Exception as error:
+            self._notices.warn("filter", "The filter hook failed; its event is not sent.", error=error)
+            return False
+
+    def _redacted(self, event: Event) -> Event | None:
+        """The event as the user's hook wants it; None, counted, if the hook fails or empties it."""
+        if self._config.redact is None:
+            return event
+        try:
+            redacted = self._config.redact(event)
+        except Exception:  # the error's text may quote what was to be hidden
+            redacted = None
+        if not isinstance(redacted, Event) or not redacted.task.strip():
+            self._counters.drop(DropReason.REDACT_FAILED)
+            self._notices.dropped(DropReason.REDACT_FAILED)
+            return None
+        return redacted
+

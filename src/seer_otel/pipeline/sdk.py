@@ -1,0 +1,56 @@
+"""Spans of the OpenTelemetry SDK as the pure core wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import StatusCode
+
+from ..spans import Span
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+def attributes_of(span: ReadableSpan) -> Mapping[str, Any]:
+    """Return a span's attributes as they are now, whoever has replaced them since the span ended."""
+    return span.attributes or _NOTHING
+
+
+def read(span: ReadableSpan) -> Span:
+    """Return an ended span as plain data.
+
+    Read as late as possible: processors that translate one convention into another replace the attributes in
+    their own `on_end`, which may run after ours.
+    """
+    context, parent = span.context, span.parent
+    start = span.start_time or 0
+    return Span(
+        trace_id=context.trace_id,
+        span_id=context.span_id,
+        parent_id=parent.span_id if parent is not None else None,
+        parent_is_remote=parent is not None and parent.is_remote,
+        name=span.name if isinstance(span.name, str) else str(span.name),
+        start=start,
+        end=span.end_time if span.end_time is not None else start,
+        failed=span.status.status_code is StatusCode.ERROR,
+        attributes=dict(attributes_of(span)),
+        resource=dict(span.resource.attributes),
+        dropped_attributes=span.dropped_attributes,
+    )
+
+
+def size_of(span: ReadableSpan) -> int:
+    """Return about how many bytes a span's attributes hold: two a character, a little for each key."""
+    return sum(64 + _size(value) for value in attributes_of(span).values())
+
+
+def _size(value: object) -> int:
+    if isinstance(value, (str, bytes)):
+        return 2 * len(value)
+    if isinstance(value, Mapping):
+        return sum(64 + _size(item) for item in value.values())
+    if isinstance(value, (list, tuple)):
+        return sum(8 + _size(item) for item in value)
+    return 8

@@ -1,0 +1,149 @@
+"""The span processor: the one line that an application adds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+
+from .config import Config, load
+from .context import attributes_in
+from .delivery.transport import Transport
+from .event import Event
+from .pipeline.pipeline import ENDED, STARTED, Pipeline
+from .stats import FlushResult, Stats
+
+
+
+class SeerContextProcessor(SpanProcessor):
+    """Writes what the `using_*` blocks say on every span started inside them, and does nothing else.
+
+    For those who use the exporter alone, which sees no spans start.
+    """
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Write the attributes; never raises."""
+        try:
+            attributes = attributes_in(parent_context)
+            if attributes:
+                span.set_attributes(attributes)
+        except Exception:  # whatever leaves a hook reaches the application
+            return
+
+
+class SeerSpanProcessor(SeerContextProcessor):
+    """Turns the retrieval spans of a provider into Seer events and delivers them in the background.
+
+    ```python
+    provider.add_span_processor(SeerSpanProcessor())
+    ```
+
+    Every argument may come from its environment variable instead; see the README's table.
+
+    Args:
+        api_key: bearer key (`SEER_API_KEY`). None is enough for a backend on this machine.
+        endpoint: the complete URL (`SEER_INGESTION_URL`); Seer's own by default.
+        sample_rate: share of traces kept, 0 to 1 (`SEER_SAMPLE_RATE`), 0.1 by default.
+        nested: `"outermost"`, or `"all"` to send other results found inside a retrieval, too.
+        final_context: `"last"`: how the final context is inferred where nothing marks it.
+        redact: called with each event before it is sent; what it returns is sent, and nothing if it fails.
+        filter: called with each event before the final context is chosen; a false answer drops the event.
+        transport: takes the events instead of HTTP, such as `InMemoryTransport` in tests.
+        settings: the other settings of the README's table, by the lower-case name without `SEER_OTEL_`.
+
+    Raises:
+        ConfigurationError: a setting cannot work; its text names it.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_key: str | None = None,
+        endpoint: str | None = None,
+        sample_rate: float | None = None,
+        nested: str | None = None,
+        final_context: str | None = None,
+        redact: Callable[[Event], Event | None] | None = None,
+        filter: Callable[[Event], bool] | None = None,
+        transport: Transport | None = None,
+        **settings: Any,
+    ) -> None:
+        self._config = load(
+            {
+                "api_key": api_key,
+                "endpoint": endpoint,
+                "sample_rate": sample_rate,
+                "nested": nested,
+                "final_context": final_context,
+                "redact": redact,
+                "filter": filter,
+                "transport": transport,
+                **settings,
+            }
+        )
+        self._pipeline = Pipeline(self._config, sees_starts=True) if self._config.enabled else None
+
+    @property
+    def config(self) -> Config:
+        """The settings in force."""
+        return self._config
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Note that a span is open; never raises, never waits."""
+        pipeline = self._pipeline
+        if pipeline is None:
+            return
+        try:
+            attributes = attributes_in(parent_context)
+            if attributes:
+                span.set_attributes(attributes)
+        except Exception:  # an attribute that cannot be written costs no more than itself
+            pass
+        try:
+            parent = span.parent
+            if parent is None or parent.is_remote:
+                pipeline.check_process()
+            pipeline.take(span, STARTED)
+        except Exception:
+            return
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Take an ended span; never raises, never waits."""
+        if self._pipeline is None:
+            return
+        try:
+            self._pipeline.take(span, ENDED)
+        except Exception:
+            return
+
+    def stats(self) -> Stats:
+        """Return what became of every retrieval span so far."""
+        return self._pipeline.stats() if self._pipeline is not None else Stats()
+
+    def flush(self, timeout: float = 30.0) -> FlushResult:
+        """Send everything now, open traces too, and say what happened.
+
+        Args:
+            timeout: seconds.
+        """
+        if self._pipeline is None:
+            return FlushResult(0, 0, {}, 0.0)
+        return self._pipeline.flush(timeout)
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Send everything now; return whether nothing is left unsent at the deadline. Never raises."""
+        try:
+            return self.flush(timeout_millis / 1000).complete
+        except Exception:
+            return False
+
+    def shutdown(self) -> None:
+        """Send what can be sent within 5 seconds and take nothing more. Never raises."""
+        if self._pipeline is None:
+            return
+        try:
+            self._pipeline.shutdown()
+        except Exception:
+            return

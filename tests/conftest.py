@@ -1,0 +1,140 @@
+"""What holds for every test: a clean environment, no network but loopback, and no skip that nobody sees.
+
+`SEER_TEST_REQUIRE=all` makes a failure of each skip, so that nothing is left out unnoticed where all should run.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Callable, Generator, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import settings
+
+REQUIRE_ALL = os.environ.get("SEER_TEST_REQUIRE") == "all"
+FOREIGN = ("SEER_", "OTEL_", "OPENINFERENCE_")
+PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+MISSING: dict[str, list[str]] = {}
+"""Binary: the tests that asked for it in vain."""
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
+settings.register_profile("here", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+
+def _clean_environment() -> None:
+    for name in [name for name in os.environ if name.startswith(FOREIGN) or name.lower() in PROXIES]:
+        del os.environ[name]
+
+
+_clean_environment()  # the SDK reads some of these when it is imported
+
+
+@pytest.fixture(autouse=True)
+def _environment() -> Iterator[None]:
+    """Each test starts without our variables and OpenTelemetry's, and leaves the environment as it found it."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def _is_here(host: object) -> bool:
+    if host in (None, "", b"", "localhost", b"localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.decode() if isinstance(host, bytes) else str(host)).is_loopback
+    except ValueError:
+        return False
+
+
+@pytest.fixture(autouse=True)
+def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A connection to elsewhere, or a look-up of its name, is refused, and fails the test even if nobody notices."""
+    refused: list[object] = []
+
+    def guarded(call: Callable[..., Any], host: Callable[..., object]) -> Callable[..., Any]:
+        def guard(*args: Any, **kwargs: Any) -> Any:
+            if not _is_here(host(*args)):
+                refused.append(host(*args))
+                raise ConnectionRefusedError(f"a test may reach loopback only, not {host(*args)!r}")
+            return call(*args, **kwargs)
+
+        return guard
+
+    def peer(sock: socket.socket, address: Any) -> object:
+        return address[0] if sock.family in (socket.AF_INET, socket.AF_INET6) else None
+
+    monkeypatch.setattr(socket.socket, "connect", guarded(socket.socket.connect, peer))
+    monkeypatch.setattr(socket.socket, "connect_ex", guarded(socket.socket.connect_ex, peer))
+    monkeypatch.setattr(socket, "getaddrinfo", guarded(socket.getaddrinfo, lambda host, *_: host))
+    yield
+    assert not refused, f"this test tried to reach {refused}"
+
+
+@pytest.fixture
+def require_binary(request: pytest.FixtureRequest) -> Callable[[str], str]:
+    """`require_binary("psql")` is the path of that program; without it the test is skipped and the summary names it."""
+
+    def find(name: str) -> str:
+        if path := shutil.which(name):
+            return path
+        MISSING.setdefault(name, []).append(request.node.nodeid)
+        pytest.skip(f"there is no {name} on this machine")
+
+    return find
+
+
+def _refuse_skip(report: Report) -> Report:
+    older = sys.version_info < (3, 13) and "skipif" in getattr(
+        report, "keywords", ()
+    )  # a test of what only a newer Python has
+    if REQUIRE_ALL and report.skipped and not older and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"nothing may be skipped here (SEER_TEST_REQUIRE=all): {reason}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return _refuse_skip((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return _refuse_skip((yield))
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def pytest_report_header() -> str:
+    packages = ("seer-otel", "opentelemetry-sdk", "openinference-semantic-conventions", "httpx", "orjson")
+    return "tested: " + ", ".join(f"{name} {_version(name)}" for name in packages)
+
+
+def pytest_sessionstart() -> None:
+    import seer_otel
+
+    sources = Path(__file__).parent.parent / "src"
+    if sources in Path(seer_otel.__file__).parents and REQUIRE_ALL:
+        pytest.exit("these tests are to run against the installed wheel, not against src/", returncode=4)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    for name, tests in sorted(MISSING.items()):
+        terminalreporter.write_line(f"missing on this machine: {name}, needed by {', '.join(sorted(tests))}")

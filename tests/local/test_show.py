@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import unicodedata
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from seer_otel import cli
+from seer_otel.local.schema import parse
+from seer_otel.local.show import printable
+from seer_otel.local.store import Store
+
+FIRST, SECOND = "a" * 32, "b" * 32
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def add(folder: Path, task: str = "Who made it?", context: Any = (), **fields: Any) -> None:
+    """Store one event."""
+    body = json.dumps({"task": task, "context": list(context)} | fields)
+    with closing(Store(folder)) as store:
+        store.add(parse(body.encode()), body)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A store with one trace of two hops, the later of which came first."""
+    labels = {"gold_doc_ids": ["d1", "d9"]}
+    passages = [{"text": f"text {number}", "id": f"d{number}"} for number in range(5)]
+    add(
+        tmp_path,
+        "What did the director win?",
+        passages[:1],
+        trace_id=FIRST,
+        span_name="hop_2",
+        is_final_context=True,
+        ground_truth=labels,
+        created_at="2026-01-02T03:04:06.5Z",
+        metadata={"seer_otel.partial": "max_age", "seer_otel.attributes_dropped": 7},
+    )
+    add(
+        tmp_path,
+        "What did the director win?",
+        passages,
+        trace_id=FIRST,
+        span_name="hop_1",
+        subquery="Who directed it?",
+        ground_truth=labels,
+        created_at="2026-01-02T03:04:05Z",
+        metadata={"seer_otel.passages_cut": 12, "seer_otel.texts_cut": 1, "seer_otel.metadata_cut": 0},
+    )
+    return tmp_path
+
+
+def show(capsys: pytest.CaptureFixture[str], folder: Path, *options: str) -> str:
+    """Return what `show` prints, which succeeds."""
+    assert cli.main(["show", "--data", str(folder), *options]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_trace(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A trace is its question once and its hops in time order, with passages, labels, marks and the final context."""
+    assert show(capsys, folder).splitlines() == [
+        f"Trace {FIRST}  2 retrievals  2026-01-02 03:04:05 UTC",
+        "  Question: What did the director win?",
+        "   1  hop_1  03:04:05.000  5 passages",
+        "      Asked: Who directed it?",
+        "      - d0  text 0",
+        "      - d1  text 1",
+        "      - d2  text 2",
+        "      and 2 more",
+        "      GT recall 50%, GT precision 20%",
+        "      Note: 12 passages cut (at most 50 are sent)",
+        "      Note: 1 texts cut (at 4,000 characters)",
+        "   2  hop_2  03:04:06.500  1 passage  << final context",
+        "      - d0  text 0",
+        "      GT recall 0%, GT precision 0%",
+        "      Note: 7 span attributes dropped, so documents may be missing; raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
+        "      Note: trace not seen whole: max_age",
+    ]
+
+
+def test_a_trace_without_a_final_mark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no hop is marked, the last by time is shown as final, and other questions stand at their hops."""
+    add(tmp_path, "second?", trace_id=FIRST, created_at="2026-01-01T00:00:02Z")
+    add(
+        tmp_path,
+        "first?",
+        trace_id=FIRST,
+        created_at="2026-01-01T00:00:01Z",
+        ground_truth={"gold_doc_ids": ["a"]},
+    )
+    assert show(capsys, tmp_path).splitlines()[1:] == [
+        "  Question: second?",
+        "   1  retrieval  00:00:01.000  no passages",
+        "      Question: first?",
+        "      GT recall 0%, GT precision not available",
+        "   2  retrieval  00:00:02.000  no passages  << final context (last by time)",
+    ]
+
+
+def test_which_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The newest trace comes first, --limit counts traces, --trace picks by the beginning of an id."""
+    add(tmp_path, "one?", trace_id=FIRST)
+    add(tmp_path, "two?", trace_id=SECOND)
+    add(tmp_path, "three?")
+    assert re.findall(r"Question: (\w+)", show(capsys, tmp_path)) == ["three", "two", "one"]
+    assert re.findall(r"Question: (\w+)", show(capsys, tmp_path, "--limit", "2")) == ["three", "two"]
+    assert re.findall(r"Question: (\w+)", show(capsys, tmp_path, "--trace", "AAAA")) == ["one"]
+    assert cli.main(["show", "--data", str(tmp_path), "--trace", "c\x1b[2J"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "c\\x1b[2J" in err
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_an_empty_store(made: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where nothing has arrived, a sentence says how to begin; JSON stays empty; and no folder is made."""
+    folder = tmp_path / "data"
+    if made:
+        Store(folder).close()
+    assert f"Nothing has arrived in {folder} yet." in show(capsys, folder)
+    assert show(capsys, folder, "--json") == ""
+    assert folder.exists() == made
+
+
+def test_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --json each event is one line of ASCII that holds the whole event and its scores."""
+    add(folder, "\u00fc \x9b \u2028", unknown={"kept": True})
+    text = show(capsys, folder, "--json")
+    assert text.isascii()
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [line["event"].get("span_name") for line in lines] == [None, "hop_1", "hop_2"]
+    assert lines[0]["event"] == {"task": "\u00fc \x9b \u2028", "context": [], "unknown": {"kept": True}}
+    assert lines[1].keys() == {
+        "record_id", "received_at", "created_at", "gt_recall", "gt_precision", "gt_f1", "event"
+    }  # fmt: skip
+    assert [line["gt_recall"] for line in lines] == [None, 0.5, 0.0]
+
+
+HOSTILE = "\x1b[2J\x1b]0;title\x07 [bold]b[/bold] [/] :smile: \u202eback \x9b31m a\r\nb\tc \x7f"
+
+
+def test_hostile_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Control characters of an event show as escapes, and markup shows as it is, wherever the event has text."""
+    add(
+        tmp_path,
+        HOSTILE,
+        [{"text": HOSTILE, "id": HOSTILE}],
+        span_name=HOSTILE,
+        subquery=HOSTILE,
+        metadata={"seer_otel.partial": HOSTILE, "seer_otel.texts_cut": [HOSTILE]},
+    )
+    text = show(capsys, tmp_path)
+    assert not {character for character in text if unicodedata.category(character) in ("Cc", "Cf")} - {"\n"}
+    assert (
+        r"Question: \x1b[2J\x1b]0;title\x07 [bold]b[/bold] [/] :smile: \u202eback \x9b31m a b c \x7f" in text
+    )
+    assert len(text.splitlines()) == 7
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal(width: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    """On a terminal no line is wider than it, whatever the script, and long questions end in an ellipsis."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", str(width))
+    scripts = [
+        "word " * 700,
+        "x" * 3_000,
+        "\u65e5\u672c\u8a9e\u3067\u3059\u3002" * 300,
+        "\u0928\u092e\u0938\u094d " * 300,
+    ]
+    for text in scripts:
+        add(tmp_path, text, [{"text": text, "id": text}, text], subquery=text, span_name=text)
+    lines = show(capsys, tmp_path).splitlines()
+    assert any(STYLE.search(line) for line in lines)
+    plain = [STYLE.sub("", line) for line in lines]
+    assert max(map(cell_len, plain)) <= width
+    assert sum("\N{HORIZONTAL ELLIPSIS}" in line for line in plain) >= 4 * len(scripts)
+    assert not any(line != line.rstrip() for line in plain)
+
+
+@given(st.text())
+def test_printable(text: str) -> None:
+    """Whatever comes, what is printed has no line breaks, no control characters and no change of direction."""
+    shown = printable(text)
+    assert len(shown.splitlines()) <= 1
+    bad = {
+        character for character in shown if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+    }
+    assert bad <= {"\u200c", "\u200d"}
+    assert printable(shown) == shown
+
+
+def test_an_emoji_of_several_parts_stays_whole() -> None:
+    """Joiners are kept, as emoji are made with them."""
+    assert printable("\U0001f469\u200d\U0001f680") == "\U0001f469\u200d\U0001f680"
+
+
+def test_a_store_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that is no database is one line and status 1."""
+    (tmp_path / "events.db").write_text("not a database, but long enough to look like one")
+    assert cli.main(["show", "--data", str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+
+
+def run(folder: Path, *options: str, **environment: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-W", "error", "-m", "seer_otel.cli", "show", "--data", str(folder), *options]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | environment
+    )
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_reader_that_leaves(options: tuple[str, ...], tmp_path: Path) -> None:
+    """When the reader of a pipe has seen enough, as `head` has, nothing is complained about."""
+    with closing(Store(tmp_path)) as store:
+        body = json.dumps({"task": "question " * 30, "context": ["a" * 1_000] * 10})
+        for _ in range(300):
+            store.add(parse(body.encode()), body)
+    with run(tmp_path, "--limit", "300", *options) as shown:
+        assert shown.stdout is not None
+        assert shown.stderr is not None
+        shown.stdout.readline()
+        shown.stdout.close()
+        assert shown.stderr.read() == b""
+
+
+@pytest.mark.e2e
+def test_a_pipe_of_few_characters(tmp_path: Path) -> None:
+    """In an encoding that lacks the characters of an event they show as escapes."""
+    add(tmp_path, "\u65e5\u672c", ["a" * 200])
+    with run(tmp_path, PYTHONIOENCODING="ascii") as shown:
+        out, err = shown.communicate()
+    assert b"Question: \\u65e5\\u672c" in out
+    assert (shown.returncode, err) == (0, b"")
