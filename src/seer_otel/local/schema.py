@@ -104,7 +104,7 @@ def parse(body: bytes) -> LoggedEvent:
 def _decode(body: bytes) -> object:
     try:
         data = msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NotJsonError(str(error)) from None
     except RecursionError:
         raise NotJsonError(_TOO_DEEP) from None
