@@ -1,6 +1,7 @@
 """Retrieval evaluation for applications traced with OpenTelemetry and OpenInference."""
 
 from ._version import __version__
+from .attach import attach
 from .config import ConfigurationError
 from .context import (
     using_final_context,
@@ -34,6 +35,7 @@ __all__ = [
     "Transport",
     "TransportError",
     "__version__",
+    "attach",
     "using_final_context",
     "using_ground_truth",
     "using_metadata",

@@ -17,7 +17,8 @@ from .event import Event
 from .privacy import Hiding
 
 SEER_URL = "https://api.seersearch.com/v1/log"
-_KEY_PREFIX = "seer_"
+KEY_PREFIX = "seer_"
+"""How a key of Seer's begins; other products use the same variable."""
 
 
 class ConfigurationError(ValueError):
@@ -137,14 +138,17 @@ def load(settings: Mapping[str, Any], environment: Mapping[str, str] | None = No
     for name, each in known.items():
         variable = each.metadata["env"]
         given[name] = name
-        if settings.get(name) is not None:
-            values[name] = settings[name]
-        elif variable and environment.get(variable, "").strip():
-            given[name] = variable
+        value = settings.get(name)
+        if value is None and variable and environment.get(variable, "").strip():
+            given[name], value = variable, environment[variable].strip()
+        if isinstance(value, str):
+            # Also where it is an argument: a declarative file fills in variables as text.
             try:
-                values[name] = each.metadata["read"](environment[variable].strip())
-            except ValueError as error:
-                raise ConfigurationError(_reason(variable, environment[variable], error)) from None
+                value = each.metadata["read"](value)
+            except ValueError:
+                raise ConfigurationError(f"{given[name]} must be a number, not {value!r}") from None
+        if value is not None:
+            values[name] = value
     return _checked(Config(**values, hiding=Hiding.from_environment(environment)), given)
 
 
@@ -161,11 +165,6 @@ def is_enabled(environment: Mapping[str, str]) -> bool:
         return yes_or_no(answer) if answer.strip() else True
     except ValueError as error:
         raise ConfigurationError(f"SEER_OTEL_ENABLED {error}") from None
-
-
-def _reason(variable: str, value: str, error: ValueError) -> str:
-    text = str(error)
-    return f"{variable} {text}" if text.startswith("must") else f"{variable} must be a number, not {value!r}"
 
 
 def _checked(config: Config, given: Mapping[str, str]) -> Config:
@@ -237,9 +236,9 @@ def _usable_key(key: object, endpoint: str, given: Mapping[str, str]) -> str | N
         )
     if not (key.isascii() and key.isprintable() and " " not in key):
         raise ConfigurationError(f"{name} holds characters that no key has; it may have been pasted with others")
-    if name == "SEER_API_KEY" and host == urlsplit(SEER_URL).hostname and not key.startswith(_KEY_PREFIX):
+    if name == "SEER_API_KEY" and host == urlsplit(SEER_URL).hostname and not key.startswith(KEY_PREFIX):
         raise ConfigurationError(
-            f"SEER_API_KEY does not begin with {_KEY_PREFIX!r}, so it may belong to another product that uses the"
+            f"SEER_API_KEY does not begin with {KEY_PREFIX!r}, so it may belong to another product that uses the"
             " same variable, and it is not sent. Pass api_key= if it is Seer's."
         )
     return key

@@ -1,0 +1,98 @@
+"""`attach()`: add the processor to a provider once, whoever made the provider."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from opentelemetry import trace
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+
+from .config import ConfigurationError, is_enabled, load
+from .notices import logger
+from .processor import SeerSpanProcessor
+
+_attached: WeakKeyDictionary[Any, SeerSpanProcessor] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def attach(tracer_provider: Any = None, **settings: Any) -> SeerSpanProcessor:
+    """Add a `SeerSpanProcessor` to a tracer provider, beside what is on it already.
+
+    Called again for the same provider it returns the processor that is there, and warns of settings that differ.
+
+    Args:
+        tracer_provider: the provider; the global one by default.
+        settings: those of `SeerSpanProcessor`.
+
+    Returns:
+        The processor, for `stats()` and `flush()`.
+
+    Raises:
+        ConfigurationError: a setting cannot work, or the provider takes no span processor.
+    """
+    if not is_enabled(os.environ):
+        return SeerSpanProcessor()
+    provider = trace.get_tracer_provider() if tracer_provider is None else tracer_provider
+    if not callable(getattr(provider, "add_span_processor", None)):
+        raise ConfigurationError(_no_place(provider))
+    with _lock:
+        first = attached_to(provider)
+        if first is not None:
+            _compare(first, settings)
+            return first
+        processor = SeerSpanProcessor(**settings)
+        _append(provider, processor)
+        try:
+            _attached[provider] = processor
+        except TypeError:  # a provider of another make that cannot be referred to weakly
+            logger.debug("%s cannot be remembered; do not attach twice", type(provider).__name__)
+        return processor
+
+
+def attached_to(provider: object) -> SeerSpanProcessor | None:
+    """Return the processor that `attach()` put on a provider, if it did."""
+    try:
+        return _attached.get(provider)
+    except TypeError:
+        return None
+
+
+def _append(provider: Any, processor: SpanProcessor) -> None:
+    """Add a processor without taking one away.
+
+    Phoenix's and Arize's providers replace their default processor by the first one that is added
+    (Arize-ai/phoenix#5201). The method that they override only appends.
+    """
+    if isinstance(provider, TracerProvider):
+        if type(provider).add_span_processor is not TracerProvider.add_span_processor:
+            logger.info("Added to %s beside the processors that it has.", type(provider).__name__)
+        TracerProvider.add_span_processor(provider, processor)
+    else:
+        provider.add_span_processor(processor)
+
+
+def _no_place(provider: object) -> str:
+    name = f"{type(provider).__module__}.{type(provider).__qualname__}"
+    if isinstance(provider, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)):
+        return (
+            "No tracer provider is set yet. Call opentelemetry.trace.set_tracer_provider() with one of"
+            " opentelemetry.sdk.trace.TracerProvider first, or pass it to attach()"
+        )
+    return f"{name} takes no span processor. Pass attach() the opentelemetry.sdk.trace.TracerProvider that makes the spans"
+
+
+def _compare(first: SeerSpanProcessor, settings: dict[str, Any]) -> None:
+    wanted = load(settings)
+    differing = [
+        name
+        for name, value in settings.items()
+        if value is not None and getattr(wanted, name) != getattr(first.config, name)
+    ]
+    if differing:
+        logger.warning(
+            "attach() was called before on this provider; the first call's settings stay, and these differ: %s.",
+            ", ".join(sorted(differing)),
+        )
