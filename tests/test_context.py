@@ -613,6 +613,22 @@ def test_span_in_a_body_stays_current_over_a_yield(traced: Traced) -> None:
     assert dict(retrieval.attributes or {}) == dict(chain.attributes or {}) == {"seer.task": "x"}
 
 
+def test_span_in_a_body_brings_no_ended_block_back(traced: Traced) -> None:
+    """A span in a body that outlives the consumer's block does not bring this block back where it ends."""
+
+    @using_task("x")
+    def body() -> Generator[None, None, None]:
+        with traced.tracer.start_as_current_span("chain"):
+            yield
+        yield
+
+    running = body()
+    with using_subquery("consumer"):
+        next(running)
+    next(running)
+    assert here() == {}
+
+
 def test_generators_may_be_interleaved_and_nested() -> None:
     """Generators that run in turns, or in one another, each see their own values."""
 
@@ -644,7 +660,7 @@ def echo(manner: str, ran: list[object]) -> Generator[object, Any, str]:
         while got != 3:
             try:
                 got = yield got
-            except GeneratorExit:  # noqa: PERF203 - the loop is about errors
+            except GeneratorExit:
                 if manner == "refuses" and "refused" not in ran:
                     ran.append(got := "refused")
                     continue
@@ -886,6 +902,23 @@ def test_async_generators_left_open_at_the_end_of_the_loop(caplog: pytest.LogCap
     asyncio.run(main())
     assert ran == ["x"] * 4
     assert warnings_of(caplog) == []
+
+
+def test_async_generator_step_that_ends_in_another_context(caplog: pytest.LogCaptureFixture) -> None:
+    """A step that began in one context and is cancelled from another one touches nothing there."""
+
+    @using_task("x")
+    async def body() -> AsyncGenerator[None, None]:
+        await asyncio.sleep(0)
+        yield
+
+    step: Any = body().__anext__()
+    contextvars.copy_context().run(step.send, None)
+    with using_task("elsewhere"):
+        with pytest.raises(asyncio.CancelledError):
+            step.throw(asyncio.CancelledError())
+        assert task() == "elsewhere"
+    assert caplog.records == []
 
 
 def test_cancelled_step_reaches_the_body() -> None:
