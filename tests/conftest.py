@@ -48,13 +48,18 @@ def _environment() -> Iterator[None]:
     os.environ.update(before)
 
 
-def _is_here(host: object) -> bool:
-    if host in (None, "", b"", "localhost", b"localhost"):
-        return True
+def _address(host: object) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that `host` spells out; a name that must be looked up has none, but `localhost` has."""
+    text = host.decode() if isinstance(host, bytes) else str(host or "127.0.0.1")
     try:
-        return ipaddress.ip_address(host.decode() if isinstance(host, bytes) else str(host)).is_loopback
+        return ipaddress.ip_address("127.0.0.1" if text == "localhost" else text.partition("%")[0])
     except ValueError:
-        return False
+        return None
+
+
+def _is_here(host: object) -> bool:
+    address = _address(host)
+    return address is not None and (address.is_loopback or address.is_unspecified)
 
 
 @pytest.fixture(autouse=True)
@@ -62,21 +67,27 @@ def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A connection to elsewhere, or a look-up of its name, is refused, and fails the test even if nobody notices."""
     refused: list[object] = []
 
-    def guarded(call: Callable[..., Any], host: Callable[..., object]) -> Callable[..., Any]:
-        def guard(*args: Any, **kwargs: Any) -> Any:
-            if not _is_here(host(*args)):
-                refused.append(host(*args))
-                raise ConnectionRefusedError(f"a test may reach loopback only, not {host(*args)!r}")
-            return call(*args, **kwargs)
+    def check(allowed: bool, host: object) -> None:
+        if not allowed:
+            refused.append(host)
+            raise ConnectionRefusedError(f"a test may reach loopback only, not {host!r}")
 
-        return guard
+    def connecting(call: Callable[..., Any]) -> Callable[..., Any]:
+        def connect(sock: socket.socket, address: Any) -> Any:
+            if sock.family in (socket.AF_INET, socket.AF_INET6):
+                check(_is_here(address[0]), address[0])
+            return call(sock, address)
 
-    def peer(sock: socket.socket, address: Any) -> object:
-        return address[0] if sock.family in (socket.AF_INET, socket.AF_INET6) else None
+        return connect
 
-    monkeypatch.setattr(socket.socket, "connect", guarded(socket.socket.connect, peer))
-    monkeypatch.setattr(socket.socket, "connect_ex", guarded(socket.socket.connect_ex, peer))
-    monkeypatch.setattr(socket, "getaddrinfo", guarded(socket.getaddrinfo, lambda host, *_: host))
+    def getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> Any:
+        check(_address(host) is not None, host)
+        return look_up(host, *args, **kwargs)
+
+    look_up = socket.getaddrinfo
+    monkeypatch.setattr(socket.socket, "connect", connecting(socket.socket.connect))
+    monkeypatch.setattr(socket.socket, "connect_ex", connecting(socket.socket.connect_ex))
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     yield
     assert not refused, f"this test tried to reach {refused}"
 
@@ -95,9 +106,8 @@ def require_binary(request: pytest.FixtureRequest) -> Callable[[str], str]:
 
 
 def _refuse_skip(report: Report) -> Report:
-    older = sys.version_info < (3, 13) and "skipif" in getattr(
-        report, "keywords", ()
-    )  # a test of what only a newer Python has
+    # A test of what only a newer Python has may say so.
+    older = sys.version_info < (3, 13) and "skipif" in getattr(report, "keywords", ())
     if REQUIRE_ALL and report.skipped and not older and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"
