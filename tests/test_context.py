@@ -23,7 +23,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context, attach, detach, get_current, set_value
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 
-from seer_otel import context
+from seer_otel.context import values
 from seer_otel.context import (
     Using,
     attributes_in,
@@ -75,7 +75,7 @@ def traced() -> Traced:
 
 @pytest.fixture(autouse=True)
 def forgotten_warnings() -> Iterator[None]:
-    context._warn.cache_clear()
+    values.warn.cache_clear()
     before = get_current()
     yield
     left = attributes_in(None)
