@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
 import shutil
 import socket
 import sys
+import threading
 from collections.abc import Callable, Generator, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -90,6 +93,54 @@ def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     yield
     assert not refused, f"this test tried to reach {refused}"
+
+
+class Recorder(ThreadingHTTPServer):
+    """A backend on loopback that takes whatever is posted and keeps it by path: events, and OTLP requests."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Recording)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.bodies: dict[str, list[bytes]] = {}
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(body) for body in self.bodies.get("/v1/log", ())]
+
+    @property
+    def tasks(self) -> list[str]:
+        return sorted(event["task"] for event in self.events)
+
+
+class _Recording(BaseHTTPRequestHandler):
+    server: Recorder
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.bodies.setdefault(self.path, []).append(body)
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def recorder() -> Iterator[Recorder]:
+    """A backend that records."""
+    server = Recorder()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
 
 
 @pytest.fixture

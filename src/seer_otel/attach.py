@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,6 +16,8 @@ from .notices import logger
 from .processor import SeerSpanProcessor
 
 _attached: WeakKeyDictionary[Any, SeerSpanProcessor] = WeakKeyDictionary()
+_attached_for_good: list[tuple[Any, SeerSpanProcessor]] = []
+"""Providers of another make that cannot be hashed or referred to weakly."""
 _lock = threading.Lock()
 
 
@@ -22,6 +25,7 @@ def attach(tracer_provider: Any = None, **settings: Any) -> SeerSpanProcessor:
     """Add a `SeerSpanProcessor` to a tracer provider, beside what is on it already.
 
     Called again for the same provider it returns the processor that is there, and warns of settings that differ.
+    Call it after other processors were added: Arize's `TracerProvider` removes all that it has for the first one.
 
     Args:
         tracer_provider: the provider; the global one by default.
@@ -47,8 +51,8 @@ def attach(tracer_provider: Any = None, **settings: Any) -> SeerSpanProcessor:
         _append(provider, processor)
         try:
             _attached[provider] = processor
-        except TypeError:  # a provider of another make that cannot be referred to weakly
-            logger.debug("%s cannot be remembered; do not attach twice", type(provider).__name__)
+        except TypeError:
+            _attached_for_good.append((provider, processor))
         return processor
 
 
@@ -57,7 +61,13 @@ def attached_to(provider: object) -> SeerSpanProcessor | None:
     try:
         return _attached.get(provider)
     except TypeError:
-        return None
+        return next((processor for each, processor in _attached_for_good if each is provider), None)
+
+
+def forget(provider: object) -> None:
+    """Let the next `attach()` add a processor again, after the one that is there was shut down."""
+    with _lock, suppress(TypeError):
+        _attached.pop(provider, None)
 
 
 def _append(provider: Any, processor: SpanProcessor) -> None:
@@ -81,18 +91,24 @@ def _no_place(provider: object) -> str:
             "No tracer provider is set yet. Call opentelemetry.trace.set_tracer_provider() with one of"
             " opentelemetry.sdk.trace.TracerProvider first, or pass it to attach()"
         )
-    return f"{name} takes no span processor. Pass attach() the opentelemetry.sdk.trace.TracerProvider that makes the spans"
+    return (
+        f"{name} takes no span processor. Pass attach() the opentelemetry.sdk.trace.TracerProvider that makes the"
+        " spans"
+    )
 
 
 def _compare(first: SeerSpanProcessor, settings: dict[str, Any]) -> None:
-    wanted = load(settings)
-    differing = [
+    """Warn of settings that differ; those that a later call leaves out are the first call's."""
+    have = {name: value for name, value in vars(first.config).items() if name not in ("enabled", "hiding")}
+    given = {name: value for name, value in settings.items() if value is not None}
+    wanted = vars(load({**have, **given}, {}))
+    differing = sorted(
         name
-        for name, value in settings.items()
-        if value is not None and getattr(wanted, name) != getattr(first.config, name)
-    ]
+        for name in given
+        if wanted[name] != have[name] or (name == "transport" and wanted[name] is not have[name])
+    )
     if differing:
         logger.warning(
             "attach() was called before on this provider; the first call's settings stay, and these differ: %s.",
-            ", ".join(sorted(differing)),
+            ", ".join(differing),
         )

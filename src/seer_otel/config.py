@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -25,13 +25,24 @@ class ConfigurationError(ValueError):
     """A setting that cannot work; the text names it and says what to do."""
 
 
-def _setting(default: Any, env: str | None, help: str, read: Callable[[str], Any] = str, hide: bool = False) -> Any:
-    return field(default=default, repr=not hide, metadata={"env": env, "help": help, "read": read})
+def _setting(
+    default: Any, env: str | None, meaning: str, read: Callable[[str], Any] = str, hide: bool = False
+) -> Any:
+    return field(default=default, repr=not hide, metadata={"env": env, "help": meaning, "read": read})
 
 
 def yes_or_no(text: str) -> bool:
     """Read a boolean as people write it in an environment."""
-    answer = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+    answer = {
+        "true": True,
+        "1": True,
+        "yes": True,
+        "on": True,
+        "false": False,
+        "0": False,
+        "no": False,
+        "off": False,
+    }
     try:
         return answer[text.strip().lower()]
     except KeyError:
@@ -65,15 +76,21 @@ class Config:
         "`all` also sends retrievals inside a retrieval that found other documents; never as the final context.",
     )
     final_context: str = _setting(
-        "last", "SEER_OTEL_FINAL_CONTEXT", "How the final context is inferred; `last` is the one way there is."
+        "last",
+        "SEER_OTEL_FINAL_CONTEXT",
+        "How the final context is inferred; `last` is the one way there is.",
     )
-    redact: Callable[[Event], Event | None] | None = _setting(
-        None, None, "Called with each event before it is sent; what it returns is sent, and nothing if it fails."
+    redact: Callable[[Event], Event | None] | None = _setting(  # noqa: RUF009
+        None,
+        None,
+        "Called with each event before it is sent; what it returns is sent, and nothing if it fails.",
     )
-    filter: Callable[[Event], bool] | None = _setting(
-        None, None, "Called with each event before the final context is chosen; a false answer drops the event."
+    filter: Callable[[Event], bool] | None = _setting(  # noqa: RUF009
+        None,
+        None,
+        "Called with each event before the final context is chosen; a false answer drops the event.",
     )
-    transport: Transport | None = _setting(
+    transport: Transport | None = _setting(  # noqa: RUF009
         None, None, "Takes the events instead of HTTP, such as `InMemoryTransport` in tests."
     )
     metadata_keys: tuple[str, ...] = _setting(
@@ -83,7 +100,10 @@ class Config:
         _names,
     )
     passage_metadata_keys: tuple[str, ...] | None = _setting(
-        None, "SEER_OTEL_PASSAGE_METADATA_KEYS", "Metadata keys of passages that are sent; all if unset.", _names
+        None,
+        "SEER_OTEL_PASSAGE_METADATA_KEYS",
+        "Metadata keys of passages that are sent; all if unset.",
+        _names,
     )
     id_keys: tuple[str, ...] = _setting(
         (), "SEER_OTEL_ID_KEYS", "Metadata keys of a document that hold its id where it has no other.", _names
@@ -170,26 +190,42 @@ def is_enabled(environment: Mapping[str, str]) -> bool:
 def _checked(config: Config, given: Mapping[str, str]) -> Config:
     """`config` with its URL and key made canonical, if everything in it can work."""
     if isinstance(config.sample_rate, bool) or not isinstance(config.sample_rate, (int, float)):
-        raise ConfigurationError(f"{given['sample_rate']} must be a number from 0 to 1, not {config.sample_rate!r}")
+        raise ConfigurationError(
+            f"{given['sample_rate']} must be a number from 0 to 1, not {config.sample_rate!r}"
+        )
     if not 0 <= config.sample_rate <= 1:
         raise ConfigurationError(f"{given['sample_rate']} must be from 0 to 1, not {config.sample_rate!r}")
     for name, allowed in (("nested", ("outermost", "all")), ("final_context", ("last",))):
         if getattr(config, name) not in allowed:
-            raise ConfigurationError(f"{given[name]} must be {' or '.join(allowed)}, not {getattr(config, name)!r}")
+            raise ConfigurationError(
+                f"{given[name]} must be {' or '.join(allowed)}, not {getattr(config, name)!r}"
+            )
     for name in ("timeout", "max_queue_size", "max_trace_age", "raise_attribute_limit"):
         value = getattr(config, name)
-        if value is not None and not (isinstance(value, (int, float)) and 0 < value < math.inf):
-            raise ConfigurationError(f"{given[name]} must be a number above 0, not {value!r}")
+        whole = name in ("max_queue_size", "raise_attribute_limit")
+        number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+        if value is not None and not (number and 0 < value < math.inf):
+            raise ConfigurationError(
+                f"{given[name]} must be a {'whole ' * whole}number above 0, not {value!r}"
+            )
+    values = {each.name: getattr(config, each.name) for each in fields(config)}
     for name in ("metadata_keys", "passage_metadata_keys", "id_keys"):
-        value = getattr(config, name)
-        if isinstance(value, str) or not all(isinstance(each, str) for each in value or ()):
-            raise ConfigurationError(f"{given[name]} must be a list of names, not {value!r}")
+        value = values[name]
+        if value is not None:
+            if isinstance(value, str) or not isinstance(value, Iterable):
+                raise ConfigurationError(f"{given[name]} must be a list of names, not {value!r}")
+            values[name] = tuple(value)
+            if not all(isinstance(each, str) for each in values[name]):
+                raise ConfigurationError(f"{given[name]} must be a list of names, not {value!r}")
     for name in ("redact", "filter"):
         if getattr(config, name) is not None and not callable(getattr(config, name)):
             raise ConfigurationError(f"{name} must be a function, not {getattr(config, name)!r}")
-    values = {each.name: getattr(config, each.name) for each in fields(config)}
-    values["metadata_keys"] = tuple(config.metadata_keys)
-    if config.transport is None:
+    if config.transport is not None:
+        if not callable(getattr(config.transport, "send", None)):
+            raise ConfigurationError(
+                f"transport must have a method send(body, idempotency_key), not {config.transport!r}"
+            )
+    else:
         values["endpoint"] = canonical_url(config.endpoint, given["endpoint"])
         values["api_key"] = _usable_key(config.api_key, values["endpoint"], given)
     return Config(**values)
@@ -213,7 +249,9 @@ def canonical_url(url: object, name: str = "endpoint") -> str:
     if parts.username is not None or parts.password is not None:
         raise ConfigurationError(f"{name} must not hold a user or a password; the key goes into SEER_API_KEY")
     if parts.scheme == "http" and not is_loopback(host):
-        raise ConfigurationError(f"{name} must be https, as {host} is not this machine and the key would be readable")
+        raise ConfigurationError(
+            f"{name} must be https, as {host} is not this machine and the key would be readable"
+        )
     path = {"": "/v1/log", "/": "/v1/log", "/v1": "/v1/log"}.get(parts.path, parts.path)
     if path.endswith("/log/"):
         path = path[:-1]
@@ -235,7 +273,9 @@ def _usable_key(key: object, endpoint: str, given: Mapping[str, str]) -> str | N
             " set SEER_INGESTION_URL=http://127.0.0.1:8790/v1/log"
         )
     if not (key.isascii() and key.isprintable() and " " not in key):
-        raise ConfigurationError(f"{name} holds characters that no key has; it may have been pasted with others")
+        raise ConfigurationError(
+            f"{name} holds characters that no key has; it may have been pasted with others"
+        )
     if name == "SEER_API_KEY" and host == urlsplit(SEER_URL).hostname and not key.startswith(KEY_PREFIX):
         raise ConfigurationError(
             f"SEER_API_KEY does not begin with {KEY_PREFIX!r}, so it may belong to another product that uses the"
@@ -244,8 +284,8 @@ def _usable_key(key: object, endpoint: str, given: Mapping[str, str]) -> str | N
     return key
 
 
-def settings_table() -> list[tuple[str, str, str]]:
-    """Return (variable, meaning, default) of every setting with a variable, for the README's table."""
+def settings_table() -> list[tuple[str, str, str, str]]:
+    """Return (variable, argument, meaning, default) of every setting with a variable, for the README's table."""
     rows = []
     for each in fields(Config):
         if each.metadata.get("env"):
@@ -253,5 +293,6 @@ def settings_table() -> list[tuple[str, str, str]]:
             if isinstance(default, tuple):
                 default = ",".join(default)
             shown = {None: "none", True: "true", "": "none"}.get(default, str(default))
-            rows.append((each.metadata["env"], each.metadata["help"], shown))
+            argument = "" if each.name == "enabled" else each.name
+            rows.append((each.metadata["env"], argument, each.metadata["help"], shown))
     return rows

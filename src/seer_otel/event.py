@@ -112,7 +112,7 @@ def clamp(event: Event) -> Clamped:
         texts_cut += len(text) > MAX_TEXT
         metadata, dropped = bounded_metadata(passage.metadata)
         metadata_cut += dropped
-        context.append(replace(passage, text=text[:MAX_TEXT], metadata=metadata))
+        context.append(Passage(text[:MAX_TEXT], passage.id, passage.source, passage.score, metadata))
     questions: dict[str, Any] = {}
     for name in ("task", "subquery"):
         question = getattr(event, name)
@@ -121,9 +121,10 @@ def clamp(event: Event) -> Clamped:
             texts_cut += len(question) > MAX_QUESTION
             questions[name] = question[:MAX_QUESTION]
     truth = event.ground_truth
-    if truth is not None and truth.answer is not None and len(truth.answer) > MAX_QUESTION:
-        texts_cut += 1
-        truth = replace(truth, answer=truth.answer[:MAX_QUESTION])
+    if truth is not None and truth.answer is not None:
+        answer = clean_text(truth.answer)
+        texts_cut += len(answer) > MAX_QUESTION
+        truth = replace(truth, answer=answer[:MAX_QUESTION])
     # The marks are added after the limit is applied: they are never what is cut.
     metadata, dropped = bounded_metadata(event.metadata)
     metadata_cut += dropped
@@ -142,7 +143,15 @@ def encode(event: Event) -> bytes:
     }
     if event.metadata:
         body["metadata"] = event.metadata
-    for name in ("trace_id", "span_id", "parent_span_id", "span_name", "subquery", "created_at", "sample_rate"):
+    for name in (
+        "trace_id",
+        "span_id",
+        "parent_span_id",
+        "span_name",
+        "subquery",
+        "created_at",
+        "sample_rate",
+    ):
         value = getattr(event, name)
         if value is not None:
             body[name] = value
@@ -150,6 +159,16 @@ def encode(event: Event) -> bytes:
         body["ground_truth"] = {"gold_doc_ids": list(event.ground_truth.gold_doc_ids)}
         if event.ground_truth.answer is not None:
             body["ground_truth"]["answer"] = event.ground_truth.answer
+    return _strict(body)
+
+
+def _strict(body: dict[str, Any]) -> bytes:
+    try:
+        data = orjson.dumps(body)
+        if b"\\u0000" not in data:
+            return data
+    except TypeError:  # a lone surrogate, a number beyond 64 bits, a value of the application's own type
+        pass
     return orjson.dumps(plain(body, max_depth=MAX_DEPTH + 4))
 
 
@@ -174,6 +193,16 @@ def clean_text(text: str) -> str:
     return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def is_blank(text: str) -> bool:
+    """Return whether `text` is nothing but white space, or would be once it is clean."""
+    return not text.replace("\0", " ").strip()
+
+
+def decimal(value: int) -> str:
+    """Return a number as text. One so long that Python refuses to write it in decimal is written in hexadecimal."""
+    return str(value) if value.bit_length() <= 2_000 else f"{value:#x}"
+
+
 _LEFT_OUT = object()
 
 
@@ -181,36 +210,36 @@ def plain(value: object, max_depth: int = MAX_DEPTH) -> Any:
     """Return `value` as plain JSON data: what JSON cannot hold is left out or becomes text.
 
     Numbers that are not finite are left out of objects and are null in lists; integers beyond 64 bits and
-    values of unknown types become text; levels below `max_depth` are left out.
+    values of unknown types become text; levels below `max_depth`, and objects whose methods fail, are left out.
     """
     result = _plain(value, max_depth)
     return None if result is _LEFT_OUT else result
 
 
 def _plain(value: object, depth: int) -> Any:
-    if isinstance(value, str):
-        return clean_text(value)
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return int(value) if -(2**63) <= value < 2**64 else f"{value:x}"
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else _LEFT_OUT
-    if isinstance(value, Mapping):
-        if depth <= 0:
-            return _LEFT_OUT
-        items = ((clean_text(str(key)), _plain(item, depth - 1)) for key, item in value.items())
-        return {key: item for key, item in items if item is not _LEFT_OUT}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        if depth <= 0:
-            return _LEFT_OUT
-        items_ = (_plain(item, depth - 1) for item in value)
-        return [None if item is _LEFT_OUT else item for item in items_]
-    if isinstance(value, bytes):
-        return clean_text(value.decode("utf-8", "replace"))
     try:
+        if isinstance(value, str):
+            return clean_text(value)
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int):
+            return int(value) if -(2**63) <= value < 2**64 else decimal(value)
+        if isinstance(value, float):
+            return float(value) if math.isfinite(value) else _LEFT_OUT
+        if isinstance(value, Mapping):
+            if depth <= 0:
+                return _LEFT_OUT
+            items = ((clean_text(str(key)), _plain(item, depth - 1)) for key, item in value.items())
+            return {key: item for key, item in items if item is not _LEFT_OUT}
+        if isinstance(value, (list, tuple, set, frozenset)):
+            if depth <= 0:
+                return _LEFT_OUT
+            items_ = (_plain(item, depth - 1) for item in value)
+            return [None if item is _LEFT_OUT else item for item in items_]
+        if isinstance(value, bytes):
+            return clean_text(value.decode("utf-8", "replace"))
         return clean_text(str(value))
-    except Exception:  # an object of the application's whose __str__ fails
+    except Exception:  # noqa: BLE001 - an application's own types may fail in any way
         return _LEFT_OUT
 
 
@@ -219,13 +248,11 @@ def bounded_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
 
     Keys are kept in their order until the next one would not fit; a smaller one after it still may.
     """
-    if not metadata:
-        return {}, 0
-    data: dict[str, Any] = plain(metadata)
+    data: dict[str, Any] = plain(metadata) or {}
     if len(orjson.dumps(data)) <= MAX_METADATA:
         return data, 0
     kept: dict[str, Any] = {}
-    room = MAX_METADATA - 2
+    room = MAX_METADATA - 1  # each member is counted with the comma or bracket after it
     for key, value in data.items():
         size = len(orjson.dumps({key: value})) - 1
         if size <= room:
@@ -251,5 +278,6 @@ def shrink(body: bytes) -> bytes:
         passage.pop("metadata", None)
     event["task"] = event["task"][:MAX_TEXT]
     metadata = event.setdefault("metadata", {})
-    metadata[TEXTS_CUT] = max(cut, metadata.get(TEXTS_CUT, 0))
+    before = metadata.get(TEXTS_CUT)
+    metadata[TEXTS_CUT] = max(cut, before) if isinstance(before, int) else cut
     return orjson.dumps(event)

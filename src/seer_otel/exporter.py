@@ -43,7 +43,7 @@ class SeerSpanExporter(SpanExporter):
             self._pipeline.check_process()
             for span in spans:
                 self._pipeline.take(span, ENDED)
-        except Exception:
+        except Exception:  # noqa: BLE001 - it would reach the application
             return SpanExportResult.FAILURE
         return SpanExportResult.SUCCESS
 
@@ -67,7 +67,7 @@ class SeerSpanExporter(SpanExporter):
         """Send everything that got here; return whether nothing is left unsent at the deadline. Never raises."""
         try:
             return self.flush(timeout_millis / 1000).complete
-        except Exception:
+        except Exception:  # noqa: BLE001 - it would reach the application
             return False
 
     def shutdown(self) -> None:
@@ -76,5 +76,5 @@ class SeerSpanExporter(SpanExporter):
             return
         try:
             self._pipeline.shutdown()
-        except Exception:
+        except Exception:  # noqa: BLE001 - it would reach the application
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import traceback
 from collections.abc import Callable
 
 from .reasons import DropReason
@@ -43,22 +44,29 @@ class Notices:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finalizer that ends a span may run in the middle of this
         self._last: dict[str, float] = {}
         self._silent: dict[str, int] = {}
         self._in_trouble = False
 
-    def warn(self, kind: str, message: str, *args: object, error: BaseException | None = None) -> None:
-        """Log a warning unless one of this kind was logged within the last minute."""
+    def warn(self, kind: str, message: str, *args: object, error: BaseException | None = None) -> bool:
+        """Log a warning unless one of this kind was logged within the last minute; return whether it was.
+
+        Of an error only its type and place: its text may quote a document. Never raises, as a log handler may.
+        """
         with self._lock:
             now = self._clock()
             if now - self._last.get(kind, -INTERVAL) < INTERVAL:
                 self._silent[kind] = self._silent.get(kind, 0) + 1
-                return
+                return False
             self._last[kind] = now
             more = self._silent.pop(kind, 0)
         suffix = f" ({more} more like it since the last such line)" if more else ""
-        logger.warning(message + "%s", *args, suffix, exc_info=error)
+        where = ""
+        if error is not None:
+            where = f"\n{''.join(traceback.format_tb(error.__traceback__))}{type(error).__name__}"
+        _log(logging.WARNING, message + "%s%s", *args, suffix, where)
+        return True
 
     def dropped(self, reason: DropReason, status: int | None = None) -> None:
         """Say why a retrieval was not sent, where somebody can do something about it."""
@@ -86,7 +94,8 @@ class Notices:
         """Say that the backend's limit cost passages."""
         if passages_cut:
             self.warn(
-                "passages", "A retrieval found more than 50 passages, the backend's limit; the best 50 are sent."
+                "passages",
+                "A retrieval found more than 50 passages, the backend's limit; the best 50 are sent.",
             )
 
     def fault(self, error: BaseException) -> None:
@@ -95,15 +104,23 @@ class Notices:
 
     def retrying(self, status: int | None, error: str) -> None:
         """Say once that the backend does not answer as it should."""
-        self._in_trouble = True
         what = f"it answered HTTP {status}" if status is not None else f"no answer came ({error})"
-        self.warn("retrying", "Events wait for the backend: %s. They are tried again. Check SEER_INGESTION_URL.", what)
+        if self.warn(
+            "retrying",
+            "Events wait for the backend: %s. They are tried again. Check SEER_INGESTION_URL.",
+            what,
+        ):
+            self._in_trouble = True
 
     def delivered(self) -> None:
-        """Say once that a backend that was in trouble takes events again."""
+        """Say that a backend takes events again, where its trouble was told."""
         if self._in_trouble:
             self._in_trouble = False
-            with self._lock:
-                told = self._last.pop("retrying", None) is not None
-            if told:
-                logger.info("The backend takes events again.")
+            _log(logging.INFO, "The backend takes events again.")
+
+
+def _log(level: int, message: str, *args: object) -> None:
+    try:
+        logger.log(level, message, *args)
+    except Exception:  # noqa: BLE001 - a handler or filter of the application's
+        return

@@ -15,11 +15,15 @@ REDACTED = "__REDACTED__"
 
 def is_redacted(value: object) -> bool:
     """Return whether `value` is the mark that OpenInference writes in place of a hidden value."""
-    return isinstance(value, str) and value.strip() == REDACTED
+    if isinstance(value, bytes):
+        return value.strip() == REDACTED.encode()
+    return isinstance(value, str) and len(value) < 64 and value.strip() == REDACTED
 
 
 def without_marks(value: Any, depth: int = 32) -> Any:
     """Return plain data without the values that are the mark: keys left out of objects, items out of lists."""
+    if isinstance(value, str):
+        return value
     if depth == 0:
         return None
     if isinstance(value, Mapping):
@@ -28,7 +32,7 @@ def without_marks(value: Any, depth: int = 32) -> Any:
             for key, item in value.items()
             if not is_redacted(item) and not is_redacted(key)
         }
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, set, frozenset)):
         return [without_marks(item, depth - 1) for item in value if not is_redacted(item)]
     return value
 
@@ -52,7 +56,9 @@ class Hiding:
         """Read the settings as OpenInference does: `true` in any case means yes."""
 
         def says(*names: str) -> bool:
-            return any(environment.get(f"OPENINFERENCE_HIDE_{name}", "").strip().lower() == "true" for name in names)
+            return any(
+                environment.get(f"OPENINFERENCE_HIDE_{name}", "").strip().lower() == "true" for name in names
+            )
 
         return cls(
             inputs=says("INPUTS"),

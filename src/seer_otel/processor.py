@@ -16,7 +16,6 @@ from .pipeline.pipeline import ENDED, STARTED, Pipeline
 from .stats import FlushResult, Stats
 
 
-
 class SeerContextProcessor(SpanProcessor):
     """Writes what the `using_*` blocks say on every span started inside them, and does nothing else.
 
@@ -29,7 +28,7 @@ class SeerContextProcessor(SpanProcessor):
             attributes = attributes_in(parent_context)
             if attributes:
                 span.set_attributes(attributes)
-        except Exception:  # whatever leaves a hook reaches the application
+        except Exception:  # noqa: BLE001 - whatever leaves a hook reaches the application
             return
 
 
@@ -66,7 +65,7 @@ class SeerSpanProcessor(SeerContextProcessor):
         nested: str | None = None,
         final_context: str | None = None,
         redact: Callable[[Event], Event | None] | None = None,
-        filter: Callable[[Event], bool] | None = None,
+        filter: Callable[[Event], bool] | None = None,  # noqa: A002 - the setting's name
         transport: Transport | None = None,
         **settings: Any,
     ) -> None:
@@ -99,14 +98,14 @@ class SeerSpanProcessor(SeerContextProcessor):
             attributes = attributes_in(parent_context)
             if attributes:
                 span.set_attributes(attributes)
-        except Exception:  # an attribute that cannot be written costs no more than itself
+        except Exception:  # noqa: BLE001, S110 - an attribute that cannot be written costs no more than itself
             pass
         try:
             parent = span.parent
             if parent is None or parent.is_remote:
                 pipeline.check_process()
             pipeline.take(span, STARTED)
-        except Exception:
+        except Exception:  # noqa: BLE001 - it would reach the application
             return
 
     def on_end(self, span: ReadableSpan) -> None:
@@ -115,7 +114,7 @@ class SeerSpanProcessor(SeerContextProcessor):
             return
         try:
             self._pipeline.take(span, ENDED)
-        except Exception:
+        except Exception:  # noqa: BLE001 - it would reach the application
             return
 
     def stats(self) -> Stats:
@@ -136,7 +135,7 @@ class SeerSpanProcessor(SeerContextProcessor):
         """Send everything now; return whether nothing is left unsent at the deadline. Never raises."""
         try:
             return self.flush(timeout_millis / 1000).complete
-        except Exception:
+        except Exception:  # noqa: BLE001 - it would reach the application
             return False
 
     def shutdown(self) -> None:
@@ -145,5 +144,5 @@ class SeerSpanProcessor(SeerContextProcessor):
             return
         try:
             self._pipeline.shutdown()
-        except Exception:
+        except Exception:  # noqa: BLE001 - it would reach the application
             return

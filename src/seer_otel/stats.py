@@ -67,7 +67,8 @@ class Counters:
     """The counters behind `Stats`; any thread may count."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # A finalizer or a signal handler that ends a span may run in the middle of this, on the same thread.
+        self._lock = threading.RLock()
         self._counts: Counter[str] = Counter()
         self._dropped: Counter[DropReason] = Counter()
 

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from opentelemetry import trace
-from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
-from .attach import attach, attached_to
+from .attach import attach, attached_to, forget
 from .config import KEY_PREFIX, is_enabled, load
 from .exporter import SeerSpanExporter
 from .notices import logger
 from .processor import SeerSpanProcessor
+
+try:
+    from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
+except ImportError:  # the exporter works without it, for programs that read the declarative file themselves
+    BaseInstrumentor = object
 
 
 class SeerInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # the base is untyped
@@ -27,7 +31,11 @@ class SeerInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # the base is u
     Options come from the environment or from the declarative file (`instrumentation/development`, `python`, `seer`).
     """
 
+    has_options: ClassVar[bool] = False
+    """Whether the file gave options to us or to the exporter; they beat what the environment asks for."""
+
     _processor: SeerSpanProcessor | None = None
+    _provider: Any = None
 
     def instrumentation_dependencies(self) -> Collection[str]:
         """Return nothing: it instruments no library."""
@@ -43,22 +51,29 @@ class SeerInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # the base is u
             return
         try:
             provider = kwargs.pop("tracer_provider", None) or trace.get_tracer_provider()
-            settings = {name: value for name, value in kwargs.items() if name not in _LOADERS and value is not None}
-            if not is_enabled(os.environ) or not (settings or is_asked(os.environ)):
-                logger.debug("Not asked: neither SEER_API_KEY nor SEER_INGESTION_URL is set.")
+            given = ((name, value) for name, value in kwargs.items() if name not in _LOADERS)
+            settings = {name: value for name, value in given if value is not None}
+            asked = settings or (is_asked(os.environ) and not self.has_options)
+            if not is_enabled(os.environ) or not asked:
+                logger.debug(
+                    "Not asked: no options here, neither SEER_API_KEY nor SEER_INGESTION_URL is set."
+                )
                 return
-            self._processor = attach(provider, **settings)
+            SeerInstrumentor.has_options = bool(settings)
+            self._processor, self._provider = attach(provider, **settings), provider
             limit = self._processor.config.raise_attribute_limit
             if limit is not None:
                 _raise_attribute_limit(provider, limit)
             self._is_instrumented_by_opentelemetry = True
-        except Exception as error:
-            logger.warning("seer-otel sends nothing: %s.", error)
+        except Exception as error:  # noqa: BLE001 - it is logged
+            _refuse(error)
 
-    def _uninstrument(self, **kwargs: Any) -> None:
+    def _uninstrument(self, **_: Any) -> None:
         if self._processor is not None:
             self._processor.shutdown()
-            self._processor = None
+            forget(self._provider)
+        self._processor = self._provider = None
+        SeerInstrumentor.has_options = False
 
 
 class SeerEntryPointExporter(SeerSpanExporter):
@@ -69,10 +84,11 @@ class SeerEntryPointExporter(SeerSpanExporter):
     """
 
     def __init__(self, **settings: Any) -> None:
+        SeerInstrumentor.has_options |= bool(settings)
         try:
             super().__init__(**settings)
-        except Exception as error:
-            logger.warning("The seer exporter sends nothing: %s.", error)
+        except Exception as error:  # noqa: BLE001 - it is logged
+            _refuse(error)
             self._config, self._pipeline = load({}, {"SEER_OTEL_ENABLED": "false"}), None
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
@@ -83,6 +99,15 @@ class SeerEntryPointExporter(SeerSpanExporter):
 
 
 _LOADERS = ("skip_dep_check", "raise_exception_on_conflict")
+_said: set[str] = set()
+
+
+def _refuse(error: Exception) -> None:
+    """Say what is wrong, once: both doors read the same environment."""
+    text = str(error).rstrip(".")
+    if text not in _said:
+        _said.add(text)
+        logger.warning("seer-otel sends nothing: %s.", text)
 
 
 def is_asked(environment: Mapping[str, str]) -> bool:
@@ -97,8 +122,8 @@ def _raise_attribute_limit(provider: object, limit: int) -> None:
     The limits were read from the environment before anything of ours was loaded; they are shared by all tracers of
     the provider, and there is no public way to them.
     """
-    limits = getattr(provider, "_span_limits", None)
-    if limits is not None and hasattr(limits, "max_span_attributes"):
-        limits.max_span_attributes = max(limit, limits.max_span_attributes or 0)
-    else:
+    limits: Any = getattr(provider, "_span_limits", None)
+    if not hasattr(limits, "max_span_attributes"):
         logger.warning("SEER_OTEL_RAISE_ATTRIBUTE_LIMIT has no effect on this provider.")
+    elif limits.max_span_attributes is not None:  # None is no limit at all
+        limits.max_span_attributes = max(limit, limits.max_span_attributes)

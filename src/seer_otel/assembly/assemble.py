@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -10,17 +10,18 @@ from typing import Any
 from .. import marks
 from ..conventions import convention
 from ..event import Event, GroundTruth, Passage
-from ..privacy import Hiding, is_redacted, without_marks
+from ..privacy import Hiding, is_redacted
 from ..reasons import DropReason
 from ..retrieval import Document, Retrieval, State
 from ..spans import Span
-from . import marked
 from .finals import explicit_final, inferred_final
-from .metadata import DEFAULT_KEYS, event_metadata
+from .hiding import hide_forgotten
+from .marked import Marks
+from .metadata import DEFAULT_KEYS, Metadata
 from .nesting import Candidate, nest
 from .questions import Questions
 from .reranking import rerank
-from .tree import Tree
+from .tree import Tree, order
 
 FINAL = "seer_otel.final"
 PARTIAL = "seer_otel.partial"
@@ -78,7 +79,7 @@ def assemble(
     *,
     memory: Memory | None = None,
     partial: str | None = None,
-    accepts: Callable[[Event], bool] = lambda event: True,
+    accepts: Callable[[Event], bool] | None = None,
 ) -> Assembly:
     """Return the events of one trace.
 
@@ -91,36 +92,39 @@ def assemble(
     """
     memory = memory or Memory()
     tree = Tree(spans)
-    retrievals = {span.span_id: found for span in tree.spans if (found := _read(span, rules)) is not None}
-    if not retrievals:
-        return Assembly((), {}, replace(memory, root_question=memory.root_question or _root_question(tree, rules)))
-    _hide_known(retrievals)
+    read = {span.span_id: found for span in tree.spans if (found := _read(span, rules)) is not None}
+    questions = Questions(tree, read, rules.hiding, memory.root_question)
+    root_question = questions.of_root(whole=partial is None) or memory.root_question
+    if not read:
+        return Assembly((), {}, replace(memory, root_question=root_question))
+    retrievals = hide_forgotten(tree, read)
     nesting = nest(tree, retrievals, hops=rules.nested == "all")
-    reranked = rerank(nesting.candidates, list(retrievals.values()))
+    reranked = rerank(nesting.candidates, retrievals.values())
     dropped = nesting.dropped | reranked.dropped
-    questions = Questions(tree, retrievals, rules.hiding, memory.root_question)
+    trace_marks, metadata = Marks(tree), Metadata(tree, rules.metadata_keys)
 
     drafts: list[tuple[Candidate, Event]] = []
     labels_unreadable = 0
-    for candidate in sorted(reranked.candidates, key=lambda each: each.retrieval.span.end):
-        chain = [candidate.retrieval.span, *(each.span for each in candidate.inner)]
-        chain += tree.ancestors(candidate.retrieval.span)
-        labels = marked.labels(chain)
-        event = _event(candidate.retrieval, chain, tree, questions, candidate, labels.truth, rules, partial)
-        if isinstance(event, DropReason):
-            dropped[candidate.retrieval.span.span_id] = event
-        elif not accepts(event):
-            dropped[candidate.retrieval.span.span_id] = DropReason.FILTERED
-        else:
-            drafts.append((candidate, event))
-            labels_unreadable += labels.unreadable
+    for candidate in sorted(reranked.candidates, key=lambda each: order(each.retrieval.span)):
+        span = candidate.retrieval.span
+        question = _question(candidate, questions, trace_marks)
+        if isinstance(question, DropReason):
+            dropped[span.span_id] = question
+            continue
+        labels = trace_marks.labels(candidate.spans)
+        event = _event(candidate.retrieval, question, labels.truth, metadata.of(span), rules, partial)
+        if accepts is not None and not accepts(event):
+            dropped[span.span_id] = DropReason.FILTERED
+            continue
+        drafts.append((candidate, event))
+        labels_unreadable += labels.unreadable
 
-    events, final = _with_final([each for each in drafts], tree, reranked.replaced, memory, partial)
+    events, final = _with_final(drafts, tree, reranked.sources, memory, partial)
     return Assembly(
         events,
         dropped,
-        Memory(memory.final_sent or final, memory.root_question or questions.of_root()),
-        attributes_dropped=sum(ATTRIBUTES_DROPPED in event.metadata for event in events),
+        Memory(memory.final_sent or final, root_question),
+        attributes_dropped=sum(candidate.retrieval.span.dropped_attributes > 0 for candidate, _ in drafts),
         labels_unreadable=labels_unreadable,
     )
 
@@ -132,43 +136,33 @@ def _read(span: Span, rules: Rules) -> Retrieval | None:
     return found
 
 
-def _root_question(tree: Tree, rules: Rules) -> str | None:
-    return Questions(tree, {}, rules.hiding).of_root()
-
-
-def _hide_known(retrievals: dict[int, Retrieval]) -> None:
-    """A document that is masked in one span is hidden in the others of its trace: masking forgets some."""
-    hidden = frozenset().union(*(found.hidden_ids for found in retrievals.values()))
-    if not hidden:
-        return
-    for span_id, found in retrievals.items():
-        left = tuple(document for document in found.documents if document.id not in hidden)
-        if len(left) != len(found.documents):
-            retrievals[span_id] = replace(found, documents=left, state=State.FOUND if left else State.HIDDEN)
+def _question(
+    candidate: Candidate, questions: Questions, trace_marks: Marks
+) -> tuple[str, str | None] | DropReason:
+    """The task and the subquery of a candidate, what the application says before what the spans say; or why none."""
+    asked = questions.of(candidate)
+    task = trace_marks.text(candidate.spans, marks.TASK) or asked.task
+    subquery = trace_marks.text(candidate.spans, marks.SUBQUERY) or asked.own
+    if is_redacted(task) or (task is None and asked.hidden):
+        return DropReason.HIDDEN
+    if task is None or not task.strip():
+        return DropReason.NO_QUESTION
+    if subquery is None or is_redacted(subquery) or subquery.split() == task.split():
+        return task, None
+    return task, subquery
 
 
 def _event(
     retrieval: Retrieval,
-    chain: list[Span],
-    tree: Tree,
-    questions: Questions,
-    candidate: Candidate,
+    question: tuple[str, str | None],
     truth: GroundTruth | None,
+    metadata: dict[str, Any],
     rules: Rules,
     partial: str | None,
-) -> Event | DropReason:
-    """The event of a candidate, not yet marked as final; or why there is none."""
+) -> Event:
+    """The event of a retrieval, not yet marked as final."""
     span = retrieval.span
-    asked = questions.of(candidate)
-    task = marked.text(chain, marks.TASK) or asked.task
-    subquery = marked.text(chain, marks.SUBQUERY) or asked.own
-    if is_redacted(task) or (task is None and asked.hidden):
-        return DropReason.HIDDEN
-    if is_redacted(subquery):
-        subquery = None
-    if task is None or not task.strip():
-        return DropReason.NO_QUESTION
-    metadata = event_metadata(retrieval, tree.ancestors(span), tree, rules.metadata_keys)
+    task, subquery = question
     if span.dropped_attributes:
         metadata[ATTRIBUTES_DROPPED] = span.dropped_attributes
     if partial is not None:
@@ -181,7 +175,7 @@ def _event(
         span_id=f"{span.span_id:016x}",
         parent_span_id=f"{span.parent_id:016x}" if span.parent_id is not None else None,
         span_name=None if is_redacted(span.name) else span.name,
-        subquery=subquery if subquery is not None and subquery.split() != task.split() else None,
+        subquery=subquery,
         ground_truth=truth,
         created_at=timestamp(span.end),
     )
@@ -191,11 +185,15 @@ def _passage(document: Document, rules: Rules) -> Passage:
     metadata: Mapping[str, Any] = document.metadata
     if rules.passage_metadata_keys is not None:
         metadata = {key: value for key, value in metadata.items() if key in rules.passage_metadata_keys}
-    return Passage(document.text, document.id, document.source, document.score, without_marks(metadata))
+    return Passage(document.text, document.id, document.source, document.score, metadata)
 
 
 def _with_final(
-    drafts: list[tuple[Candidate, Event]], tree: Tree, replaced: set[int], memory: Memory, partial: str | None
+    drafts: Sequence[tuple[Candidate, Event]],
+    tree: Tree,
+    sources: Mapping[int, Sequence[int]],
+    memory: Memory,
+    partial: str | None,
 ) -> tuple[tuple[Event, ...], bool]:
     """The events, at most one of them marked as final, and whether one is."""
     possible = [candidate for candidate, _ in drafts if not candidate.is_hop]
@@ -203,12 +201,13 @@ def _with_final(
     how = "explicit"
     if final is None and partial is None:
         left = [each for each in possible if each.retrieval.span.span_id not in refused]
-        roles = {span.span_id: convention.role(span.attributes) for span in tree.spans}
-        final, how = inferred_final(left, tree, replaced, roles), "inferred"
+        final, how = inferred_final(left, tree, sources), "inferred"
     if final is None or memory.final_sent:
         return tuple(event for _, event in drafts), False
     return tuple(
-        replace(event, is_final_context=True, metadata={**event.metadata, FINAL: how}) if each is final else event
+        replace(event, is_final_context=True, metadata={**event.metadata, FINAL: how})
+        if each is final
+        else event
         for each, event in drafts
     ), True
 

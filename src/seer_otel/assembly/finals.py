@@ -2,69 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..retrieval import Role, State
 from ..spans import Span
 from . import marked
 from .nesting import Candidate
-from .tree import Tree
+from .tree import Inherited, Tree, order
 
 
-def explicit_final(candidates: Sequence[Candidate], tree: Tree) -> tuple[Candidate | None, set[int]]:
+def explicit_final(candidates: Iterable[Candidate], tree: Tree) -> tuple[Candidate | None, set[int]]:
     """Return the candidate that the application marked, and the span ids of those that it marked as not final.
 
-    A mark on an ancestor means the last retrieval beneath it to end; of several marked ones the last to end.
+    A mark on an ancestor means the last retrieval beneath it to end; of several marked ones the last to end, an
+    empty one only where none has documents: a block marks whatever it surrounds.
     """
+    nearest: Inherited[Span | None] = Inherited(
+        tree, lambda span, above: above if marked.final(span) is None else span, None
+    )
     marked_final: list[Candidate] = []
     refused: set[int] = set()
     groups: dict[int, list[Candidate]] = {}
     for candidate in candidates:
         span = candidate.retrieval.span
-        own = _first_mark([span, *(each.span for each in candidate.inner)])
-        if own is None:
-            above = next((each for each in tree.ancestors(span) if marked.final(each) is not None), None)
-            if above is None:
-                continue
+        own = _first_mark(candidate.spans)
+        above = nearest.above(span)
+        if own is None and above is not None:
             own = marked.final(above)
             if own:
                 groups.setdefault(above.span_id, []).append(candidate)
                 continue
         if own:
             marked_final.append(candidate)
-        else:
+        elif own is not None:
             refused.add(span.span_id)
     marked_final += [_last(_with_documents(group)) for group in groups.values()]
-    return (_last(marked_final) if marked_final else None), refused
+    return (_last(_with_documents(marked_final)) if marked_final else None), refused
 
 
 def inferred_final(
-    candidates: Iterable[Candidate], tree: Tree, replaced: set[int], roles: dict[int, Role | None]
+    candidates: Iterable[Candidate], tree: Tree, sources: Mapping[int, Sequence[int]]
 ) -> Candidate | None:
     """Return the candidate whose documents the model most likely saw: the last to end, with three exceptions.
 
     Args:
         candidates: those that will be sent, without hops and without those that are marked as not final.
         tree: the whole trace.
-        replaced: span ids of retrievals for which a reranker stands.
-        roles: what each span is.
+        sources: span id of a reranker to the span ids of the retrievals whose documents it took.
     """
-    candidates = list(candidates)
-    left = [each for each in candidates if each.retrieval.span.span_id not in replaced] or candidates
-    left = _with_documents(left)
+    left = _with_documents(list(candidates))
     if not left:
         return None
+    # A reranker stands for the retrievals that it took the documents of.
+    replaced = _replaced([each.retrieval.span.span_id for each in left], sources)
+    left = [each for each in left if each.retrieval.span.span_id not in replaced]
     # A prefetch that outlives the request: it begins after the trace's root has ended.
     root = tree.local_roots()[-1]
-    left = [each for each in left if each.retrieval.span.start < root.end] or left
+    left = [each for each in left if each.retrieval.span.start <= root.end] or left
     # Related reading after the answer: a model was asked after some of the retrievals only.
-    inside = {each.span_id for candidate in left for each in tree.descendants(candidate.retrieval.span)}
-    asked = [
-        span.start for span in tree.spans if roles[span.span_id] is Role.LLM and span.span_id not in inside
-    ]
-    last_asked = max(asked, default=0)
+    last_asked = _last_asked(tree, {each.retrieval.span.span_id for each in left})
     left = [each for each in left if each.retrieval.span.end <= last_asked] or left
     return _last(left)
+
+
+def _replaced(sent: Iterable[int], sources: Mapping[int, Sequence[int]]) -> set[int]:
+    """Whatever went into the rerankers among `sent`, also through others in a row before them."""
+    replaced: set[int] = set()
+    left = [source for span_id in sent for source in sources.get(span_id, ())]
+    while left:
+        span_id = left.pop()
+        if span_id not in replaced:
+            replaced.add(span_id)
+            left += sources.get(span_id, ())
+    return replaced
+
+
+def _last_asked(tree: Tree, candidates: set[int]) -> int:
+    """When a model was last asked; one that a retrieval asks, to rephrase or to rank, gives no answer."""
+    in_retrieval: Inherited[bool] = Inherited(
+        tree,
+        lambda span, above: (
+            above or span.span_id in candidates or tree.roles[span.span_id] in (Role.RETRIEVER, Role.RERANKER)
+        ),
+        top=False,
+    )
+    models = (span for span in tree.spans if tree.roles[span.span_id] is Role.LLM)
+    return max((span.start for span in models if not in_retrieval.above(span)), default=-1)
 
 
 def _first_mark(spans: Iterable[Span]) -> bool | None:
@@ -76,5 +99,5 @@ def _with_documents(candidates: list[Candidate]) -> list[Candidate]:
     return [each for each in candidates if each.retrieval.state is State.FOUND] or candidates
 
 
-def _last(candidates: Sequence[Candidate]) -> Candidate:
-    return max(candidates, key=lambda each: (each.retrieval.span.end, each.retrieval.span.start))
+def _last(candidates: Iterable[Candidate]) -> Candidate:
+    return max(candidates, key=lambda each: order(each.retrieval.span))

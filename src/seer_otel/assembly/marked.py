@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from ..conventions.lenient_json import loads
 from ..event import GroundTruth
 from ..privacy import is_redacted
 from ..spans import Span
+from .tree import Inherited, Tree
 
 
 def text(spans: Iterable[Span], key: str) -> str | None:
@@ -53,27 +54,60 @@ class Labels:
     truth: GroundTruth | None = None
     unreadable: bool = False
 
+    def otherwise(self, others: Labels) -> Labels:
+        """Return these where they can be read, else `others`."""
+        if self.truth is not None:
+            return self
+        return others if others.truth is not None or not self.unreadable else self
 
-def labels(spans: Iterable[Span]) -> Labels:
-    """Return the first readable ground truth among `spans`."""
-    unreadable = False
-    for span in spans:
-        if has_ground_truth(span.attributes):
-            truth = _truth(span.attributes)
-            if truth is not None:
-                return Labels(truth)
-            unreadable = True
-    return Labels(unreadable=unreadable)
+
+def labels(span: Span) -> Labels:
+    """Return the ground truth on a span."""
+    if not has_ground_truth(span.attributes):
+        return Labels()
+    truth = _truth(span.attributes)
+    return Labels(truth, unreadable=truth is None)
+
+
+class Marks:
+    """The marks of one trace: those of a retrieval's own spans, else of the nearest span above that has one.
+
+    Args:
+        tree: the whole trace.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self._texts = {
+            key: Inherited[str | None](tree, lambda span, above, key=key: text([span], key) or above, None)  # type: ignore[misc]
+            for key in (marks.TASK, marks.SUBQUERY)
+        }
+        self._labels = Inherited(tree, lambda span, above: labels(span).otherwise(above), Labels())
+
+    def text(self, own: Sequence[Span], key: str) -> str | None:
+        """Return the task or the subquery that the application set.
+
+        Args:
+            own: the retrieval's span, and those inside that are part of it.
+            key: which of the two.
+        """
+        return text(own, key) or self._texts[key].above(own[0])
+
+    def labels(self, own: Sequence[Span]) -> Labels:
+        """Return the first readable ground truth; see `text`."""
+        found = self._labels.above(own[0])
+        for span in reversed(own):
+            found = labels(span).otherwise(found)
+        return found
 
 
 def _truth(attributes: Mapping[str, Any]) -> GroundTruth | None:
     ids, answer = attributes.get(marks.GROUND_TRUTH_IDS), attributes.get(marks.GROUND_TRUTH_ANSWER)
-    if ids is None and answer is None:
+    if ids is None:
         whole = attributes.get(marks.GROUND_TRUTH)
         whole = loads(whole) if isinstance(whole, str) else whole
         if not isinstance(whole, Mapping):
             return None
-        ids, answer = whole.get("gold_doc_ids"), whole.get("answer")
+        ids, answer = whole.get("gold_doc_ids"), whole.get("answer") if answer is None else answer
     if isinstance(ids, str):
         listed = loads(ids)
         ids = listed if isinstance(listed, list) else [ids]

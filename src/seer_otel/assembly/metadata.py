@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from .. import marks
 from ..conventions import convention
 from ..conventions.lenient_json import loads
 from ..privacy import is_redacted, without_marks
-from ..retrieval import Retrieval, Role
+from ..retrieval import Role
 from ..spans import Span
-from .tree import Tree
+from .tree import Inherited, Tree
 
 DEFAULT_KEYS = ("feature_flag", "env", "index", "index_version", "model", "channel")
 """The keys that Seer's page recommends for filtering, without the user's id."""
@@ -24,64 +26,85 @@ _PREFIX = "metadata."
 _RESOURCE_ENV = ("deployment.environment.name", "deployment.environment")
 
 
-def event_metadata(retrieval: Retrieval, above: Sequence[Span], tree: Tree, keys: Iterable[str]) -> dict[str, Any]:
-    """Return the metadata of a retrieval's event, without our own marks.
-
-    From the retrieval's span and its ancestors, the nearest first; the resource only where none says.
+class Metadata:
+    """The metadata of a trace's retrievals.
 
     Args:
-        retrieval: the retrieval.
-        above: its ancestors, the nearest first.
         tree: the whole trace.
         keys: the allowlist.
     """
-    span = retrieval.span
-    chain = [span, *above]
-    found: dict[str, Any] = {}
+
+    def __init__(self, tree: Tree, keys: Iterable[str]) -> None:
+        self._tree = tree
+        self._keys = tuple(keys)
+        self._allowed: Inherited[Mapping[str, Any]] = Inherited(
+            tree, lambda span, above: _merged(above, _values(span.attributes, self._keys)), {}
+        )
+        self._set: Inherited[Mapping[str, Any]] = Inherited(
+            tree, lambda span, above: _merged(above, _set_by_user(span.attributes)), {}
+        )
+
+    def of(self, span: Span) -> dict[str, Any]:
+        """Return the metadata of a retrieval's event, without our own marks.
+
+        From the retrieval's span and its ancestors, the nearest first; the resource only where none says.
+        """
+        allowed = dict(self._allowed.of(span))
+        if "env" not in allowed and "env" in self._keys:
+            allowed |= _first(span.resource, _RESOURCE_ENV, "env")
+        if "model" not in allowed and "model" in self._keys and span.span_id in self._models:
+            allowed["model"] = self._models[span.span_id]
+        found = {key: allowed[key] for key in self._keys if key in allowed}
+        found |= _values(span.attributes, OWN_KEYS)
+        found |= self._set.of(span)
+        cleaned: dict[str, Any] = without_marks(found)
+        return cleaned
+
+    @cached_property
+    def _models(self) -> dict[int, str]:
+        """For each span the model of the nearest embedding beneath it: retrievers embed the query."""
+        nearest: dict[int, tuple[int, str]] = {}
+        for span in reversed(self._tree.downwards):
+            parent = self._tree.parent(span)
+            if parent is None:
+                continue
+            is_embedding = self._tree.roles[span.span_id] is Role.EMBEDDING
+            model = convention.embedding_model(span.attributes) if is_embedding else None
+            found = (0, model) if model is not None else nearest.get(span.span_id)
+            if found is not None and found[0] + 1 <= nearest.get(parent.span_id, (math.inf,))[0]:
+                nearest[parent.span_id] = (found[0] + 1, found[1])
+        return {span_id: model for span_id, (_, model) in nearest.items()}
+
+
+def _merged(above: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**above, **own} if own else above
+
+
+def _set_by_user(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name.removeprefix(marks.METADATA_PREFIX): value
+        for name, value in attributes.items()
+        if isinstance(name, str) and name.startswith(marks.METADATA_PREFIX)
+    }
+
+
+def _values(attributes: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """What a span says under `keys`: flattened, or in one JSON text. A hidden value is one too, and hides others."""
+    whole = attributes.get("metadata")
+    if isinstance(whole, str) and whole.lstrip().startswith("{"):
+        whole = loads(whole)
+    if not isinstance(whole, Mapping):
+        whole = dict.fromkeys(keys, whole) if is_redacted(whole) else {}
+    found = {}
     for key in keys:
-        for each in chain:
-            value = _value(each.attributes, key)
-            if value is not None:
-                found[key] = value
-                break
-        else:
-            if key == "env":
-                found |= _first(span.resource, _RESOURCE_ENV, key)
-            elif key == "model":
-                found |= _embedding_model(span, tree)
-    for key in OWN_KEYS:
-        value = _value(span.attributes, key)
+        value = attributes.get(_PREFIX + key, whole.get(key))
+        if value is None and key in IDENTITIES:
+            value = attributes.get(IDENTITIES[key])
         if value is not None:
             found[key] = value
-    for each in reversed(chain):
-        for name, value in each.attributes.items():
-            if isinstance(name, str) and name.startswith(marks.METADATA_PREFIX):
-                found[name.removeprefix(marks.METADATA_PREFIX)] = value
-    cleaned: dict[str, Any] = without_marks(found)
-    return cleaned
-
-
-def _value(attributes: Mapping[str, Any], key: str) -> Any:
-    value = attributes.get(_PREFIX + key)
-    if value is None:
-        whole = attributes.get("metadata")
-        if isinstance(whole, str) and whole.lstrip().startswith("{"):
-            whole = loads(whole)
-        value = whole.get(key) if isinstance(whole, Mapping) else None
-    if value is None and key in IDENTITIES:
-        value = attributes.get(IDENTITIES[key])
-    return None if is_redacted(value) else value
+    return found
 
 
 def _first(attributes: Mapping[str, Any], names: Iterable[str], key: str) -> dict[str, Any]:
     values = (attributes.get(name) for name in names)
     return next(({key: value} for value in values if isinstance(value, str) and value), {})
-
-
-def _embedding_model(span: Span, tree: Tree) -> dict[str, Any]:
-    for each in tree.descendants(span):
-        if convention.role(each.attributes) is Role.EMBEDDING:
-            model = convention.embedding_model(each.attributes)
-            if model is not None and not is_redacted(model):
-                return {"model": model}
-    return {}

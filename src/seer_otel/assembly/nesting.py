@@ -6,11 +6,12 @@ one, and some instrumentors make two spans of every call. What the caller got is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..reasons import DropReason
 from ..retrieval import Document, Retrieval, Role, State
+from ..spans import Span
 from .tree import Tree
 
 
@@ -28,6 +29,11 @@ class Candidate:
     inner: tuple[Retrieval, ...] = ()
     is_hop: bool = False
 
+    @property
+    def spans(self) -> list[Span]:
+        """The spans of the call, its own first."""
+        return [self.retrieval.span, *(each.span for each in self.inner)]
+
 
 @dataclass(slots=True)
 class Nesting:
@@ -37,17 +43,23 @@ class Nesting:
     dropped: dict[int, DropReason] = field(default_factory=dict)
 
 
-_OUTCOME = {
-    State.HIDDEN: DropReason.HIDDEN,
-    State.UNREADABLE: DropReason.UNREADABLE,
-    State.NO_DOCUMENTS: DropReason.NO_DOCUMENTS,
-    State.FAILED: DropReason.FAILED,
-}
+@dataclass(slots=True)
+class _Place:
+    """A retrieval that others lie inside of, beneath `top` unless it is the outermost."""
+
+    retrieval: Retrieval
+    top: _Place | None = None
+    inner: list[Retrieval] = field(default_factory=list)
+
+
 _HAS_DOCUMENTS = (State.FOUND, State.HIDDEN)
 
 
 def nest(tree: Tree, retrievals: Mapping[int, Retrieval], hops: bool) -> Nesting:
     """Find the candidates.
+
+    The topmost retrieval with documents is the event, a hidden one too: what lies inside a hidden one must not
+    stand in for it. Inside it the same documents again, or none, are the same call seen once more.
 
     Args:
         tree: the whole trace.
@@ -56,64 +68,93 @@ def nest(tree: Tree, retrievals: Mapping[int, Retrieval], hops: bool) -> Nesting
     """
     result = Nesting()
     repeating = _repeating_chains(retrievals)
-    result.dropped.update((span_id, DropReason.NESTED) for span_id in repeating)
-    counted = {span_id: found for span_id, found in retrievals.items() if span_id not in repeating}
-    above = {
-        span_id: [counted[a.span_id] for a in tree.ancestors(found.span) if a.span_id in counted]
-        for span_id, found in counted.items()
-    }
-    wraps = {a.span.span_id for span_id, found in counted.items() if found.state in _HAS_DOCUMENTS for a in above[span_id]}
-    inside: dict[int, list[Retrieval]] = {}
-    for span_id, found in counted.items():
-        enclosing = [outer for outer in above[span_id] if outer.state in _HAS_DOCUMENTS]
-        if enclosing:
-            # The topmost retrieval with documents is the event, hidden ones included: what lies inside a hidden
-            # one must not stand in for it.
-            inside.setdefault(enclosing[-1].span.span_id, []).append(found)
-        elif found.state is State.FOUND:
-            inside.setdefault(span_id, [])
-        elif found.state is State.HIDDEN or found.state is State.FAILED or found.state is State.NO_DOCUMENTS:
-            result.dropped[span_id] = _OUTCOME[found.state]
-        elif span_id in wraps or any(outer.state is State.EMPTY for outer in above[span_id]):
+    wraps = _around_documents(tree, retrievals, repeating)
+    places: dict[int, _Place | None] = {}
+    chosen: list[_Place] = []
+    for span in tree.downwards:
+        span_id, parent = span.span_id, tree.parent(span)
+        place = places[span_id] = None if parent is None else places[parent.span_id]
+        found = retrievals.get(span_id)
+        if found is None:
+            continue
+        if span_id in repeating:
             result.dropped[span_id] = DropReason.NESTED
-        elif found.state is State.UNREADABLE:
-            result.dropped[span_id] = DropReason.UNREADABLE
+            continue
+        own = _Place(found)
+        top = None if place is None else place.top or place
+        if place is not None and top is not None and top.retrieval.state in _HAS_DOCUMENTS:
+            own.top = top
+            whole = _repeated(found, place, top)
+            is_hop = hops and whole is None and top.retrieval.state is State.FOUND
+            reason = _reason_inside(found, is_hop=is_hop)
+            enters = whole is None
         else:
-            result.candidates.append(Candidate(found, _below(found, counted, above)))
-    for span_id, inner in inside.items():
-        _settle(counted[span_id], inner, above, hops, result)
+            has_documents = found.state in _HAS_DOCUMENTS
+            whole = None if has_documents else place
+            reason = _reason_outside(found, place, wraps=span_id in wraps)
+            enters = has_documents or (place is None and found.state is not State.NO_DOCUMENTS)
+        if enters:
+            places[span_id] = own
+        if whole is not None:
+            whole.inner.append(found)
+        if reason is None:
+            chosen.append(own)
+        else:
+            result.dropped[span_id] = reason
+    for each in chosen:
+        completed = _completed(each.retrieval, each.inner)
+        result.candidates.append(Candidate(completed, tuple(each.inner), each.top is not None))
     return result
 
 
-def _settle(
-    top: Retrieval, inner: list[Retrieval], above: Mapping[int, list[Retrieval]], hops: bool, result: Nesting
-) -> None:
-    """Make `top` a candidate, and of what lies inside it hops or parts."""
-    chosen = {top.span.span_id: top}
-    parts: dict[int, list[Retrieval]] = {top.span.span_id: []}
-    for found in sorted(inner, key=lambda each: len(above[each.span.span_id])):
-        span_id = found.span.span_id
-        outer = next(each for each in above[span_id] if each.span.span_id in chosen)
-        other = found.state is State.FOUND and found.texts != outer.texts
-        if other and hops and top.state is State.FOUND:
-            chosen[span_id] = found
-            parts[span_id] = []
-            continue
-        result.dropped[span_id] = DropReason.FAILED if found.state is State.FAILED else DropReason.NESTED
-        if not other:
-            parts[outer.span.span_id].append(found)
-    if top.state is State.HIDDEN:
-        result.dropped[top.span.span_id] = DropReason.HIDDEN
-        return
-    for span_id, found in chosen.items():
-        inner_parts = tuple(parts[span_id])
-        result.candidates.append(Candidate(_completed(found, inner_parts), inner_parts, is_hop=found is not top))
+def _repeated(found: Retrieval, place: _Place, top: _Place) -> _Place | None:
+    """Of which call a retrieval inside is a part: of the nearest around it, or of one whose documents it repeats."""
+    if found.state is not State.FOUND or found.texts == place.retrieval.texts:
+        return place
+    return top if found.texts == top.retrieval.texts else None
 
 
-def _below(
-    found: Retrieval, counted: Mapping[int, Retrieval], above: Mapping[int, list[Retrieval]]
-) -> tuple[Retrieval, ...]:
-    return tuple(each for span_id, each in counted.items() if any(outer is found for outer in above[span_id]))
+def _reason_inside(found: Retrieval, *, is_hop: bool) -> DropReason | None:
+    """Why a retrieval inside one that has documents is no event."""
+    if is_hop:
+        return None
+    return DropReason.FAILED if found.state is State.FAILED else DropReason.NESTED
+
+
+def _reason_outside(found: Retrieval, place: _Place | None, *, wraps: bool) -> DropReason | None:
+    """Why a retrieval is no event that lies inside none that has documents.
+
+    A wrapper that notes nothing is not empty where something inside it found documents; and an inner half that
+    notes nothing is not empty where the outer one failed, or found what cannot be read.
+
+    Args:
+        found: the retrieval.
+        place: the outermost one around it.
+        wraps: whether something with documents lies inside it.
+    """
+    reasons = {
+        State.HIDDEN: DropReason.HIDDEN,
+        State.FAILED: DropReason.FAILED,
+        State.NO_DOCUMENTS: DropReason.NO_DOCUMENTS,
+    }
+    if found.state is State.FOUND or found.state in reasons:
+        return reasons.get(found.state)
+    around = None if place is None else place.retrieval.state
+    if wraps or around is State.EMPTY or (found.state is State.EMPTY and around is not None):
+        return DropReason.NESTED
+    return DropReason.UNREADABLE if found.state is State.UNREADABLE else None
+
+
+def _around_documents(tree: Tree, retrievals: Mapping[int, Retrieval], repeating: set[int]) -> set[int]:
+    """The spans with a retrieval beneath them that has documents, hidden ones too."""
+    around: set[int] = set()
+    for span_id, found in retrievals.items():
+        if found.state in _HAS_DOCUMENTS and span_id not in repeating:
+            above = tree.parent(found.span)
+            while above is not None and above.span_id not in around:
+                around.add(above.span_id)
+                above = tree.parent(above)
+    return around
 
 
 def _repeating_chains(retrievals: Mapping[int, Retrieval]) -> set[int]:
@@ -129,26 +170,27 @@ def _repeating_chains(retrievals: Mapping[int, Retrieval]) -> set[int]:
     }
 
 
-def _completed(outer: Retrieval, inner: Iterable[Retrieval]) -> Retrieval:
-    """Fill what `outer` lacks from an inner retrieval with the same texts in the same order.
+def _completed(outer: Retrieval, inner: Sequence[Retrieval]) -> Retrieval:
+    """Fill what `outer` lacks from inner retrievals with the same texts in the same order, the outermost first.
 
     Wrappers hand the texts through and lose the rest.
     """
-    for found in inner:
-        if found.state is State.FOUND and found.texts == outer.texts:
-            pairs = zip(outer.documents, found.documents, strict=True)
-            outer = replace(outer, documents=tuple(complete(mine, theirs) for mine, theirs in pairs))
-    return outer
+    same = [found.documents for found in inner if found.state is State.FOUND and found.texts == outer.texts]
+    if not same:
+        return outer
+    return replace(outer, documents=tuple(map(_complete, outer.documents, *same)))
 
 
-def complete(document: Document, other: Document) -> Document:
-    """Return `document` with what it lacks taken from `other`, unless something in it is masked."""
-    if document.masked:
+def _complete(document: Document, *others: Document) -> Document:
+    """Return `document` with what it lacks taken from `others`, unless something is masked in any of them."""
+    if document.masked or any(other.masked for other in others):
         return document
-    return replace(
-        document,
-        id=document.id if document.id is not None else other.id,
-        score=document.score if document.score is not None else other.score,
-        source=document.source or other.source,
-        metadata=document.metadata or other.metadata,
-    )
+    for other in others:
+        document = Document(
+            document.text,
+            document.id if document.id is not None else other.id,
+            document.source or other.source,
+            document.score if document.score is not None else other.score,
+            document.metadata or other.metadata,
+        )
+    return document

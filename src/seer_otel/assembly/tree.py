@@ -2,49 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
 
+from ..conventions import convention
 from ..spans import Span
+
+Value = TypeVar("Value")
+
+
+def order(span: Span) -> tuple[int, int, int]:
+    """Return the place of a span in the order in which spans end: where the clock is too coarse to tell, some place."""
+    return span.end, span.start, span.span_id
 
 
 class Tree:
     """Parents and children among the spans of one trace; a span whose parent was not seen is a local root.
 
+    A span that comes twice counts once. A cycle of parents is cut above the span that began first.
+
     Attributes:
         spans: in the order in which they ended.
+        downwards: the same spans, each after its parent.
+        roles: what each span is, by span id; None for what is nothing of the convention's.
     """
 
     def __init__(self, spans: Iterable[Span]) -> None:
-        self._by_id = {span.span_id: span for span in spans}
-        self.spans = sorted(self._by_id.values(), key=lambda span: span.end)
-        self._children: dict[int, list[Span]] = {}
+        by_id = {span.span_id: span for span in sorted(spans, key=order)}
+        self.spans = sorted(by_id.values(), key=order)
+        self.roles = {span.span_id: convention.role(span.attributes) for span in self.spans}
+        self._parents = {
+            span.span_id: by_id.get(span.parent_id) if span.parent_id is not None else None
+            for span in self.spans
+        }
+        self._cut_cycles(by_id)
+        children: dict[int, list[Span]] = {}
         for span in self.spans:
-            if span.parent_id is not None:
-                self._children.setdefault(span.parent_id, []).append(span)
+            parent = self.parent(span)
+            if parent is not None:
+                children.setdefault(parent.span_id, []).append(span)
+        self.downwards = self.local_roots()
+        for span in self.downwards:  # which grows meanwhile
+            self.downwards += children.get(span.span_id, ())
 
-    def ancestors(self, span: Span) -> list[Span]:
-        """Return the spans above `span`, the nearest first."""
-        above: list[Span] = []
-        seen = {span.span_id}
-        while span.parent_id is not None and span.parent_id not in seen:
-            parent = self._by_id.get(span.parent_id)
-            if parent is None:
-                break
-            above.append(parent)
-            seen.add(parent.span_id)
-            span = parent
-        return above
+    def _cut_cycles(self, by_id: dict[int, Span]) -> None:
+        done: set[int] = set()
+        for span in self.spans:
+            path: dict[int, Span] = {}
+            each: Span | None = span
+            while each is not None and each.span_id not in done and each.span_id not in path:
+                path[each.span_id] = each
+                each = self.parent(each)
+            if each is not None and each.span_id in path:
+                ids = list(path)
+                cycle = ids[ids.index(each.span_id) :]
+                first = min(cycle, key=lambda span_id: (by_id[span_id].start, -by_id[span_id].end, span_id))
+                self._parents[first] = None
+            done.update(path)
 
-    def descendants(self, span: Span) -> Iterator[Span]:
-        """Yield the spans below `span`, those of a level before those of the next."""
-        seen = {span.span_id}
-        level = [span]
-        while level:
-            children = [child for parent in level for child in self._children.get(parent.span_id, ())]
-            level = [child for child in children if child.span_id not in seen]
-            seen.update(child.span_id for child in level)
-            yield from level
+    def parent(self, span: Span) -> Span | None:
+        """Return the span above `span`."""
+        return self._parents[span.span_id]
 
     def local_roots(self) -> list[Span]:
         """Return the spans whose parent was not seen here, in the order in which they ended."""
-        return [span for span in self.spans if span.parent_id is None or span.parent_id not in self._by_id]
+        return [span for span in self.spans if self.parent(span) is None]
+
+
+class Inherited(Generic[Value]):
+    """What a span hands down to those beneath it, found once a span: a trace may be as deep as it is broad.
+
+    Args:
+        tree: the whole trace.
+        step: a span's value, from the span and from what its parent hands down; a local root is handed `top`.
+        top: see `step`.
+    """
+
+    def __init__(self, tree: Tree, step: Callable[[Span, Value], Value], top: Value) -> None:
+        self._tree = tree
+        self._step = step
+        self._top = top
+        self._known: dict[int, Value] = {}
+
+    def of(self, span: Span) -> Value:
+        """Return what `span` hands down."""
+        path: list[Span] = []
+        each: Span | None = span
+        while each is not None and each.span_id not in self._known:
+            path.append(each)
+            each = self._tree.parent(each)
+        value = self._top if each is None else self._known[each.span_id]
+        for below in reversed(path):
+            value = self._known[below.span_id] = self._step(below, value)
+        return value
+
+    def above(self, span: Span) -> Value:
+        """Return what is handed down to `span`."""
+        parent = self._tree.parent(span)
+        return self._top if parent is None else self.of(parent)

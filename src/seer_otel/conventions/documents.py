@@ -7,12 +7,16 @@ attribute), come in any order, and may be anything: they are sorted as numbers a
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
+from ..event import decimal, is_blank
 from ..privacy import is_redacted, without_marks
 from ..retrieval import Document
-from .lenient_json import UNREADABLE, loads
+from .lenient_json import UNREADABLE, as_data, loads
 
 TEXT_KEYS = ("content", "page_content", "text")
 SCORE_KEYS = ("score", "relevance_score")
@@ -20,9 +24,14 @@ SOURCE_KEYS = ("source", "doc_uri", "url", "file_path", "file_name")
 LIST_KEYS = ("documents", "docs", "results", "nodes", "source_nodes", "passages", "chunks", "hits", "matches")
 """Where a JSON object keeps its list of documents; one of these being empty is an empty result."""
 
-_MAX_INDEX_DIGITS = 9
+_KEY = re.compile(r"\.(0|[1-9][0-9]{0,8})(?:\.(?:document(?:\.|\Z))?(.*))?", re.ASCII | re.DOTALL)
+_MAX_KEY = 200  # characters
 _MAX_NODES = 10_000
+_MAX_TRIED = 100  # lists of one output that are looked into, and elements of each, for one that has a text
 _OWN_KEYS = {*TEXT_KEYS, "id", "score", "metadata", "meta", "type", "embedding", "vector"}
+
+MAX_DOCUMENTS = 5_000
+"""Documents of one span, best-ranked first; the others are not read. An event takes 50."""
 
 Fields = dict[str, Any]
 """The fields of one document as they were found: content, id, score, metadata."""
@@ -32,42 +41,51 @@ def unflatten(attributes: Mapping[str, Any], prefix: str) -> dict[int, Fields] |
     """Return the fields of each document under `prefix` by index, in rank order; None without any such key.
 
     Besides flattened keys it takes the whole list on the bare key, as JSON text or as objects that the SDK
-    kept, and an object on an index. Keys that are neither are passed over.
+    kept, and an object on an index; what the flattened keys say counts more than that. Other keys are passed over.
     """
     found: dict[int, Fields] = {}
     present = False
     for key, value in attributes.items():
         if not isinstance(key, str) or not key.startswith(prefix) or value is None:
             continue
-        rest = key[len(prefix) :]
+        rest, data = key[len(prefix) :], as_data(value)
         if rest == "":
             present = True
-            for index, element in enumerate(_elements(value) or ()):
-                fields = fields_of(element)
-                if fields is not None:
-                    found.setdefault(index, {}).update(fields)
+            for index, element in enumerate(output_elements(data) or ()):
+                _add(found.setdefault(index, {}), fields_of(element))
         elif rest[0] == ".":
             present = True
-            number, _, field = rest[1:].partition(".")
-            if not (number.isascii() and number.isdigit() and len(number) <= _MAX_INDEX_DIGITS):
+            place = _place(rest) if len(rest) <= _MAX_KEY else None
+            if place is None:
                 continue
-            if len(number) > 1 and number[0] == "0":
-                continue
-            fields = found.setdefault(int(number), {})
-            field = field.removeprefix("document").removeprefix(".")
+            index, field = place
+            fields = found.setdefault(index, {})
             if not field:
-                fields.update(fields_of(_parsed(value)) or {})
+                _add(fields, fields_of(_parsed(data)))
             elif field.startswith("metadata."):
                 nested = fields.setdefault("metadata.", {})
-                nested[field.removeprefix("metadata.")] = value
+                nested[field.removeprefix("metadata.")] = data
             else:
-                fields[field] = value
-    return {index: found[index] for index in sorted(found)} if present else None
+                fields[field] = data
+    return {index: found[index] for index in sorted(found)[:MAX_DOCUMENTS]} if present else None
+
+
+def _add(fields: Fields, others: Fields | None) -> None:
+    for key, value in (others or {}).items():
+        if value is not None:
+            fields.setdefault(key, value)
+
+
+@lru_cache(maxsize=4_096)
+def _place(key: str) -> tuple[int, str] | None:
+    """The index and the field that the end of a flattened key names; the same few keys come with every span."""
+    match = _KEY.fullmatch(key)
+    return (int(match[1]), match[2] or "") if match else None
 
 
 def is_empty_list(attributes: Mapping[str, Any], prefix: str) -> bool:
     """Return whether the bare key says that nothing was found, as LangChain and DSPy write it."""
-    return _elements(attributes.get(prefix)) == []
+    return output_elements(as_data(attributes.get(prefix))) == []
 
 
 def fields_of(element: object) -> Fields | None:
@@ -82,10 +100,11 @@ def fields_of(element: object) -> Fields | None:
                 outer = {key: item for key, item in flat.items() if item is not value}
                 return {**outer, **(fields_of(value) or {}), **_present(outer, "score")}
     fields = {"content": text, **_present(flat, "id"), **_present(flat, "score")}
-    metadata = _object(flat.get("metadata", flat.get("meta")))
+    raw = flat.get("metadata", flat.get("meta"))
+    metadata = _object(raw)
     others = {key: value for key, value in flat.items() if key not in _OWN_KEYS and value is not None}
-    if is_redacted(flat.get("metadata")):
-        fields["metadata"] = flat["metadata"]
+    if is_redacted(raw):
+        fields["metadata"] = raw
     elif metadata or others:
         fields["metadata"] = {**others, **(metadata or {})}
     return fields
@@ -115,45 +134,44 @@ def document(fields: Fields, id_keys: tuple[str, ...] = ()) -> Document | None:
 
 
 def output_elements(value: object) -> list[Any] | None:
-    """Return the list of documents in an `output.value`, element by element.
+    """Return the list of documents in an attribute that holds all of them, element by element.
 
-    An empty list means an empty result; None that there is no such list: another text, or a list of something
-    else. Elements are objects that have a text, or whatever else stands in the same list.
+    An empty list means an empty result; None that there is no such list. In an object it is the first list with
+    an object that has a text, else the one whose key says so, else the only one.
     """
     data = _parsed(value)
     if isinstance(data, (list, tuple)):
-        return list(data)
+        return list(data[:MAX_DOCUMENTS])
     if not isinstance(data, Mapping):
         return None
     if not data:
         return []
-    lists = []
-    for node in _objects(data):
-        for key, item in node.items():
-            if isinstance(item, (list, tuple)):
-                if any(fields_of(element) for element in item if isinstance(element, Mapping)):
-                    return list(item)
-                lists.append((key, item))
-    named = [item for key, item in lists if key in LIST_KEYS]
-    return list((named or [item for _, item in lists])[0]) if len(lists) == 1 or named else None
+    lists = list(islice(_lists(data), _MAX_TRIED))
+    likely = [item for _, item in lists if any(_has_text(element) for element in item[:_MAX_TRIED])]
+    likely += [item for key, item in lists if key in LIST_KEYS]
+    if not likely and len(lists) == 1:
+        likely = [lists[0][1]]
+    return list(likely[0][:MAX_DOCUMENTS]) if likely else None
 
 
 def text_of(value: object) -> str | None:
     """Return `value` as a passage's text; None where it has none."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+    elif isinstance(value, int) and not isinstance(value, bool):
+        value = decimal(value)
+    elif isinstance(value, float):
         value = str(value)
-    return value if isinstance(value, str) and value.strip() else None
+    return value if isinstance(value, str) and not is_blank(value) else None
 
 
 def id_of(value: object) -> str | None:
     """Return `value` as an id: 0 is one; null, the empty text and the mark of a hidden value are none."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return str(value) if -(2**63) <= value < 2**64 else f"{value:x}"
+        return decimal(value)
     if isinstance(value, float) and math.isfinite(value):
         return str(value)
-    return value if isinstance(value, str) and value.strip() and not is_redacted(value) else None
+    return _sendable(value)
 
 
 def number(value: object) -> float | None:
@@ -170,13 +188,17 @@ def number(value: object) -> float | None:
 def source_of(metadata: Mapping[str, Any]) -> str | None:
     """Return where a document comes from, by the keys that retrieval frameworks use."""
     for key in SOURCE_KEYS:
-        value = metadata.get(key)
-        if isinstance(value, str) and value.strip() and not is_redacted(value):
-            return value
+        source = _sendable(metadata.get(key))
+        if source is not None:
+            return source
     location: Any = metadata.get("location")
     for key in ("s3Location", "uri"):
         location = location.get(key) if isinstance(location, Mapping) else None
-    return location if isinstance(location, str) and location.strip() and not is_redacted(location) else None
+    return _sendable(location)
+
+
+def _sendable(value: object) -> str | None:
+    return value if isinstance(value, str) and not is_blank(value) and not is_redacted(value) else None
 
 
 def _present(fields: Mapping[str, Any], key: str) -> Fields:
@@ -184,7 +206,13 @@ def _present(fields: Mapping[str, Any], key: str) -> Fields:
 
 
 def _text_of(fields: Mapping[str, Any]) -> str | None:
-    return next((text for key in TEXT_KEYS if (text := text_of(fields.get(key))) is not None), None)
+    texts = [text for key in TEXT_KEYS if (text := text_of(fields.get(key))) is not None]
+    return next((text for text in texts if is_redacted(text)), texts[0]) if texts else None
+
+
+def _has_text(element: object) -> bool:
+    fields = fields_of(element)
+    return fields is not None and fields["content"] is not None
 
 
 def _parsed(value: object) -> Any:
@@ -192,13 +220,6 @@ def _parsed(value: object) -> Any:
     if isinstance(value, str):
         return loads(value) if value.lstrip()[:1] in ("{", "[", '"') else UNREADABLE
     return value
-
-
-def _elements(value: object) -> list[Any] | None:
-    data = _parsed(value)
-    if isinstance(data, Mapping):
-        return output_elements(data)
-    return list(data) if isinstance(data, (list, tuple)) else None
 
 
 def _object(value: object) -> Mapping[str, Any] | None:
@@ -212,10 +233,12 @@ def _object(value: object) -> Mapping[str, Any] | None:
     return None
 
 
-def _objects(data: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """`data` and the objects in it, outermost first, in bounded number."""
-    level, seen = [data], 0
-    while level and seen < _MAX_NODES:
-        yield from level
-        seen += len(level)
-        level = [value for node in level for value in node.values() if isinstance(value, Mapping)]
+def _lists(data: Mapping[str, Any]) -> Iterator[tuple[str, list[Any] | tuple[Any, ...]]]:
+    """The lists in `data` and in the objects in it, outermost first, in bounded number."""
+    level, room = [data], _MAX_NODES
+    while level:
+        for node in level:
+            yield from ((key, item) for key, item in node.items() if isinstance(item, (list, tuple)))
+        room -= len(level)
+        inner = (value for node in level for value in node.values() if isinstance(value, Mapping))
+        level = list(islice(inner, room))

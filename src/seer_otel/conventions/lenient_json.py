@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 MAX_LENGTH: Final = 4_000_000
@@ -18,6 +19,32 @@ class _Unreadable:
 UNREADABLE: Final = _Unreadable()
 """What `loads` returns for text that is no JSON; unlike None it cannot stand in a document."""
 
+_EXACT: Final = frozenset({str, int, float, bool, bytes, type(None)})
+
+
+def as_data(value: Any, depth: int = 32) -> Any:
+    """Return an attribute's value as plain data: texts, bytes, numbers, lists and dicts. Never raises.
+
+    The SDK lets nothing else through, but processors that replace a span's attributes put there what they like.
+    Whatever is no data, cannot be read, or lies deeper than `depth`, is None.
+    """
+    if type(value) in _EXACT:
+        return value
+    try:
+        if isinstance(value, str):
+            return str.__str__(value)
+        if isinstance(value, int):
+            return int.__index__(value)
+        if isinstance(value, float):
+            return float.__float__(value)
+        if isinstance(value, Mapping):
+            return {str(key): as_data(item, depth - 1) for key, item in value.items()} if depth else None
+        if isinstance(value, (list, tuple)):
+            return [as_data(item, depth - 1) for item in value] if depth else None
+    except Exception:  # noqa: BLE001 - an application's own types may fail in any way
+        return None
+    return None
+
 
 def loads(text: str) -> Any:
     """Return what `text` holds as JSON (NaN and Infinity tolerated), or `UNREADABLE`. Never raises."""
@@ -29,11 +56,25 @@ def loads(text: str) -> Any:
         return UNREADABLE
 
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+', re.DOTALL)
-_OPEN_STRING = re.compile(r'"(?:[^"\\]|\\.)*\\?\Z', re.DOTALL)
-_HALF_ESCAPE = re.compile(
-    r"(?<!\\)(?:\\\\)*((?:\\u[dD][89abAB][0-9a-fA-F]{2})?\\(?:u[0-9a-fA-F]{0,3})?|\\u[dD][89abAB][0-9a-fA-F]{2})\Z"
+_MAX_TOKENS: Final = 20_000
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<string>"[^"\\]*(?:\\.[^"\\]*)*)(?P<closed>"?)|(?P<mark>[\[\]{},:])|[^\s\[\]{},:"]+)""",
+    re.DOTALL,
 )
+# A string up to the first escape that is not whole; the first half of a surrogate pair is not, where its other
+# half is missing at the end of the text.
+_WHOLE = re.compile(
+    r"""
+    " [^"\\]*
+    (?: \\ (?: [^u]
+             | u (?! [dD][89abAB] ) [0-9a-fA-F]{4}
+             | u [0-9a-fA-F]{4} (?! \\?\Z | \\u[0-9a-fA-F]{0,3}\Z ) )
+        [^"\\]* )*
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_HALF_ESCAPE: Final = 11
+"""Characters in the longest escape that is not whole: a surrogate pair without its last digit."""
 _CLOSING = {"{": "}", "[": "]"}
 
 
@@ -41,7 +82,8 @@ def loads_cut(text: str) -> Any:
     """Return what can be read of JSON whose end was cut off (a length limit on attribute values).
 
     An open string ends at the cut, half an escape there is dropped, and so is a key, a number or a word that
-    may go on. `UNREADABLE` for text that is broken in another way.
+    may go on. What follows after very many tokens is not read. `UNREADABLE` for text that is broken in another
+    way. Never raises.
     """
     if len(text) > MAX_LENGTH:
         return UNREADABLE
@@ -49,32 +91,36 @@ def loads_cut(text: str) -> Any:
     end = position = 0  # `end`: where the last complete value or opening bracket ends
     open_string = ""
     is_key = False
-    while position < len(text):
+    for _ in range(_MAX_TOKENS):
         match = _TOKEN.match(text, position)
         if match is None:
-            if text[position].isspace():
-                position += 1
-                continue
-            if _OPEN_STRING.match(text, position) and not is_key:
-                half = _HALF_ESCAPE.search(text, position)
-                open_string = text[position : half.start(1) if half else len(text)] + '"'
             break
-        token, position = match[0], match.end()
-        if token in "{[":
-            stack.append(_CLOSING[token])
-            is_key, end = token == "{", position
-        elif token in "}]":
-            if not stack or stack.pop() != token:
+        if end and not stack:
+            return UNREADABLE  # a text that only begins like JSON
+        start, position = position, match.end()
+        mark = match["mark"]
+        if match["string"] is not None:
+            if match["closed"]:
+                # A string is complete as a value; as a key it waits for its value.
+                end = end if is_key else position
+                continue
+            if is_key or (whole := _WHOLE.match(text, match.start("string"))) is None:
+                break
+            if len(text) - whole.end() > _HALF_ESCAPE:
                 return UNREADABLE
-            is_key, end = False, position
-        elif token == ",":
-            is_key = bool(stack) and stack[-1] == "}"
-        elif token == ":":
+            end, open_string = start, text[start : whole.end()] + '"'
+            break
+        if mark is None:
+            end = position if position < len(text) else end
+        elif mark in _CLOSING:
+            stack.append(_CLOSING[mark])
+            is_key, end = mark == "{", position
+        elif mark == ":":
             is_key = False
-        elif token.startswith('"'):
-            # A string is complete as a value; as a key it waits for its value.
-            end = end if is_key else position
-        elif position < len(text):
-            end = position
-    kept = text[:position] + open_string if open_string else text[:end]
-    return loads(kept + "".join(reversed(stack)))
+        elif mark == ",":
+            is_key = bool(stack) and stack[-1] == "}"
+        elif not stack or stack.pop() != mark:
+            return UNREADABLE
+        else:
+            is_key, end = False, position
+    return loads(text[:end] + open_string + "".join(reversed(stack)))

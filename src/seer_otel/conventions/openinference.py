@@ -15,6 +15,7 @@ from ..privacy import is_redacted
 from ..retrieval import NO_QUERY, Document, Query, Retrieval, Role, State
 from ..spans import Span
 from . import documents as docs
+from .lenient_json import as_data
 from .queries import last_user_message, message_text, read_query
 
 KIND = SpanAttributes.OPENINFERENCE_SPAN_KIND
@@ -28,6 +29,7 @@ RERANKER_QUERY = "reranker.query"
 RERANKER_INPUT = "reranker.input_documents"
 RERANKER_OUTPUT = "reranker.output_documents"
 
+_DOCUMENTS, _RERANKER_OUTPUT = f"{DOCUMENTS}.", f"{RERANKER_OUTPUT}."
 _ROLES = {role.name: role for role in Role}
 
 
@@ -39,12 +41,10 @@ def role(attributes: Mapping[str, Any]) -> Role | None:
     kind = _kind(attributes)
     if kind is not None:
         return _ROLES.get(kind, Role.OTHER)
-    for key in attributes:
-        if isinstance(key, str):
-            if key.startswith(DOCUMENTS):
-                return Role.RETRIEVER
-            if key.startswith(RERANKER_OUTPUT):
-                return Role.RERANKER
+    if DOCUMENTS in attributes or _has_keys(attributes, _DOCUMENTS):
+        return Role.RETRIEVER
+    if RERANKER_OUTPUT in attributes or _has_keys(attributes, _RERANKER_OUTPUT):
+        return Role.RERANKER
     return Role.OTHER if INPUT in attributes else None
 
 
@@ -55,7 +55,9 @@ def is_retrieval(attributes: Mapping[str, Any]) -> bool:
     """
     if _kind(attributes) in ("RETRIEVER", "RERANKER"):
         return True
-    return any(isinstance(key, str) and key.startswith((DOCUMENTS, RERANKER_OUTPUT)) for key in attributes)
+    if DOCUMENTS in attributes or RERANKER_OUTPUT in attributes:
+        return True
+    return _has_keys(attributes, (_DOCUMENTS, _RERANKER_OUTPUT))
 
 
 def retrieval(span: Span, id_keys: tuple[str, ...] = ()) -> Retrieval | None:
@@ -67,9 +69,10 @@ def retrieval(span: Span, id_keys: tuple[str, ...] = ()) -> Retrieval | None:
     took = tuple(_identities(span.attributes)) if is_a is Role.RERANKER else ()
     if span.failed:
         return Retrieval(span, is_a, State.FAILED, query)
-    found = docs.unflatten(span.attributes, RERANKER_OUTPUT) if is_a is Role.RERANKER else None
+    first, second = (RERANKER_OUTPUT, DOCUMENTS) if is_a is Role.RERANKER else (DOCUMENTS, RERANKER_OUTPUT)
+    found = docs.unflatten(span.attributes, first)
     if found is None:
-        found = docs.unflatten(span.attributes, DOCUMENTS)
+        found = docs.unflatten(span.attributes, second)
     if found is not None:
         passages = _documents(found, span.attributes.get(OUTPUT), id_keys)
         hidden = [fields for fields in found.values() if is_redacted(fields.get("content"))]
@@ -81,8 +84,8 @@ def retrieval(span: Span, id_keys: tuple[str, ...] = ()) -> Retrieval | None:
         if is_a is not Role.RERANKER and docs.is_empty_list(span.attributes, DOCUMENTS):
             return Retrieval(span, is_a, State.EMPTY, query)
         return Retrieval(span, is_a, State.NO_DOCUMENTS if is_a is Role.RERANKER else State.UNREADABLE, query)
-    if is_a is Role.RERANKER:
-        # Its input documents stay where they are: a masked output would be recovered from them.
+    if is_a is not Role.RETRIEVER:
+        # A reranker's input documents stay where they are: a masked output would be recovered from them.
         return Retrieval(span, is_a, State.NO_DOCUMENTS, query)
     state, passages = _from_output(span, id_keys)
     return Retrieval(span, is_a, state, query, passages)
@@ -100,28 +103,35 @@ def user_message(attributes: Mapping[str, Any]) -> Query:
         if field.startswith("message."):
             messages.setdefault(number, {})[field.removeprefix("message.")] = value
     if not messages:
-        bare = attributes.get(MESSAGES)
-        return last_user_message(docs.output_elements(bare)) if bare else NO_QUERY
+        return last_user_message(docs.output_elements(as_data(attributes.get(MESSAGES))))
     ordered = []
     for number in sorted(messages):
         message = messages[number]
-        parts = sorted((key, value) for key, value in message.items() if key.endswith("message_content.text"))
-        content = message.get("content") or message_text([value for _, value in parts])
+        parts = {
+            number: value
+            for number, field, value in _indexed(message, "contents")
+            if field == "message_content.text"
+        }
+        content = message.get("content") or message_text([parts[number] for number in sorted(parts)])
         ordered.append({"role": message.get("role"), "content": content})
     return last_user_message(ordered)
 
 
 def embedding_model(attributes: Mapping[str, Any]) -> str | None:
     """Return the model of an embedding span."""
-    model = attributes.get(EMBEDDING_MODEL)
+    model = as_data(attributes.get(EMBEDDING_MODEL))
     return model if isinstance(model, str) and model.strip() else None
 
 
 def _kind(attributes: Mapping[str, Any]) -> str | None:
-    kind = attributes.get(KIND)
+    kind = as_data(attributes.get(KIND))
     if isinstance(kind, (list, tuple)) and len(kind) == 1:
         kind = kind[0]
     return kind.strip().upper() if isinstance(kind, str) and kind.strip() else None
+
+
+def _has_keys(attributes: Mapping[str, Any], prefix: str | tuple[str, ...]) -> bool:
+    return any(isinstance(key, str) and key.startswith(prefix) for key in attributes)
 
 
 def _query(attributes: Mapping[str, Any]) -> Query:
@@ -133,17 +143,22 @@ def _documents(
     found: Mapping[int, docs.Fields], output: object, id_keys: tuple[str, ...]
 ) -> tuple[Document, ...]:
     """Documents with a text, their ids and scores completed from the same element of the span's own output."""
-    if any(docs.id_of(fields.get("id")) is None or fields.get("score") == 0 for fields in found.values()):
-        elements = docs.output_elements(output) or []
+    incomplete = (
+        docs.id_of(each.get("id")) is None or docs.number(each.get("score")) == 0 for each in found.values()
+    )
+    if any(incomplete):
+        elements = docs.output_elements(as_data(output)) or []
         for index, fields in found.items():
             element = elements[index] if index < len(elements) else None
             if isinstance(element, str):
                 # LlamaIndex writes 0.0 for "no score"; only the repr of the node tells.
-                if fields.get("score") == 0 and "score=None" in element and str(fields.get("id")) in element:
+                identity = docs.id_of(fields.get("id")) or ""
+                if docs.number(fields.get("score")) == 0 and "score=None" in element and identity in element:
                     del fields["score"]
                 continue
             other = docs.fields_of(element)
-            if other and docs.id_of(fields.get("id")) is None and other["content"] == fields.get("content"):
+            lacks_id = docs.id_of(fields.get("id")) is None and not is_redacted(fields.get("id"))
+            if other and lacks_id and other["content"] == docs.text_of(fields.get("content")):
                 fields["id"] = other.get("id")
     read = (docs.document(fields, id_keys) for fields in found.values())
     return tuple(document for document in read if document is not None)
@@ -151,7 +166,7 @@ def _documents(
 
 def _from_output(span: Span, id_keys: tuple[str, ...]) -> tuple[State, tuple[Document, ...]]:
     """What a retriever without a single document attribute found, by its output (`@tracer.retriever`)."""
-    output = span.attributes.get(OUTPUT)
+    output = as_data(span.attributes.get(OUTPUT))
     if output is None or (isinstance(output, str) and not output.strip()):
         # Nothing found, as Bedrock's instrumentor says it; unless the limit ate the documents.
         return (State.UNREADABLE if span.dropped_attributes else State.EMPTY), ()
@@ -179,4 +194,4 @@ def _indexed(attributes: Mapping[str, Any], prefix: str) -> Iterator[tuple[int, 
         if isinstance(key, str) and key.startswith(prefix + "."):
             number, _, field = key[len(prefix) + 1 :].partition(".")
             if number.isascii() and number.isdigit() and len(number) < 10:
-                yield int(number), field, value
+                yield int(number), field, as_data(value)

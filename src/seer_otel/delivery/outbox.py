@@ -71,13 +71,21 @@ class Outbox:
     """
 
     def __init__(
-        self, transport: Transport, counters: Counters, notices: Notices, clock: Callable[[], float] = time.monotonic
+        self,
+        transport: Transport,
+        counters: Counters,
+        notices: Notices,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._transport = transport
         self._counters = counters
         self._notices = notices
         self._clock = clock
-        self._changed = threading.Condition()
+        # Reentrant, as a signal handler that shuts down may run in the middle of this, on the same thread.
+        self._lock = threading.RLock()
+        # Two conditions, as whoever waits for the end must not be woken by every event on the way.
+        self._more = threading.Condition(self._lock)
+        self._empty = threading.Condition(self._lock)
         self._waiting: list[_Waiting] = []
         self._numbers = 0
         self._bytes = 0
@@ -85,21 +93,17 @@ class Outbox:
         self._threads = 0
         self._average = 0.0
         self._paused_until = 0.0
+        self._pause_was_asked_for = False
         self._blocked_until = 0.0
         self._refuses_empty = False
         self._closed = False
-
-    @property
-    def bytes(self) -> int:
-        """Bytes that wait or are being sent."""
-        return self._bytes
 
     def __len__(self) -> int:
         return len(self._waiting) + self._in_flight
 
     def put(self, body: bytes, key: str, is_empty: bool) -> None:
         """Take an event for delivery. Never waits and never raises; what cannot be taken is counted."""
-        with self._changed:
+        with self._lock:
             now = self._clock()
             if self._closed:
                 self._drop(DropReason.SHUTDOWN)
@@ -119,7 +123,7 @@ class Outbox:
 
         Where no thread can be started (3.12 refuses it while the interpreter shuts down), sends on this one.
         """
-        with self._changed:
+        with self._lock:
             while len(self):
                 now = self._clock()
                 if now >= deadline or (not self._in_flight and self._next_due() > deadline):
@@ -127,7 +131,7 @@ class Outbox:
                 if self._threads == 0 and not self._start():
                     self._send_here(deadline)
                     return not len(self)
-                self._changed.wait(min(deadline - now, 1.0))
+                self._empty.wait(min(deadline - now, 1.0))
             return True
 
     def close(self, deadline: float) -> None:
@@ -135,22 +139,24 @@ class Outbox:
 
         Whatever waits for its next try has it now, except where the backend asked for a pause.
         """
-        with self._changed:
+        with self._lock:
             now = self._clock()
+            if not self._pause_was_asked_for:
+                self._paused_until = min(self._paused_until, now)
             for waiting in self._waiting:
                 waiting.due = min(waiting.due, now)
             heapq.heapify(self._waiting)
-            self._changed.notify_all()
+            self._more.notify_all()
         self.drain(deadline)
-        with self._changed:
+        with self._lock:
             self._closed = True
             for waiting in self._waiting:
                 self._bytes -= len(waiting.item.body)
                 self._drop(DropReason.SHUTDOWN)
             self._waiting.clear()
-            self._changed.notify_all()
+            self._more.notify_all()
             idle = not self._in_flight
-        if idle:
+        if idle:  # else the last thread does it
             self._transport.close()
 
     def _next_due(self) -> float:
@@ -159,7 +165,7 @@ class Outbox:
     def _wait(self, item: Item, due: float) -> None:
         self._numbers += 1
         heapq.heappush(self._waiting, _Waiting(due, self._numbers, item))
-        self._changed.notify_all()
+        self._more.notify()
 
     def _drop(self, reason: DropReason) -> None:
         self._counters.drop(reason)
@@ -169,7 +175,7 @@ class Outbox:
         """Start a thread: the first one, or another where a backlog meets a slow backend."""
         backlog = len(self._waiting)
         helpful = self._average > SLOW and backlog > BACKLOG * self._threads and now >= self._paused_until
-        if self._threads == 0 or (helpful and self._threads < CONNECTIONS):
+        if backlog and (self._threads == 0 or (helpful and self._threads < CONNECTIONS)):
             self._start()
 
     def _start(self) -> bool:
@@ -183,13 +189,17 @@ class Outbox:
         return True
 
     def _work(self) -> None:
-        with suppressed_instrumentation(), self._changed:
-            try:
-                while (item := self._next(self._clock() + IDLE)) is not None:
-                    self._deliver(item)
-            finally:
-                self._threads -= 1
-                self._changed.notify_all()
+        with suppressed_instrumentation():
+            with self._lock:
+                try:
+                    while (item := self._next(self._clock() + IDLE)) is not None:
+                        self._deliver(item)
+                finally:
+                    self._threads -= 1
+                    self._empty.notify_all()  # whoever waits may have to send what is left
+                last = self._closed and not self._in_flight
+            if last:
+                self._transport.close()
 
     def _send_here(self, deadline: float) -> None:
         with suppressed_instrumentation():
@@ -209,39 +219,45 @@ class Outbox:
                 until = max(until, due + IDLE) if self._threads else until
                 if now >= until:
                     return None
-                self._changed.wait(min(due, until) - now)
+                self._more.wait(min(due, until) - now)
             elif now >= until:
                 return None
             else:
-                self._changed.wait(until - now)
+                self._more.wait(until - now)
         return None
 
     def _deliver(self, item: Item) -> None:
         """Send one item and do with it what the answer demands. Holds the lock but while sending."""
         if self._clock() < self._blocked_until:
             self._settle(item, DropReason.UNAUTHORIZED)
+            if not len(self):
+                self._empty.notify_all()
             return
         self._in_flight += 1
         began = self._clock()
-        self._changed.release()
+        self._lock.release()
         try:
             reply, error = self._send(item)
         finally:
-            self._changed.acquire()
+            self._lock.acquire()
             self._in_flight -= 1
         now = self._clock()
         self._average += 0.2 * (now - began - self._average)
         item = replace(item, attempts=item.attempts + 1)
-        verdict = judge(reply, item.attempts, now - item.born, item.shrunk, random.random(), time.time())
+        jitter = random.random()  # noqa: S311 - no secret
+        verdict = judge(reply, item.attempts, now - item.born, item.shrunk, jitter, time.time())
         self._apply(item, verdict, reply, error, now)
-        self._changed.notify_all()
+        self._help(now)
+        if not len(self) or verdict.action is Action.RETRY:
+            self._empty.notify_all()
 
     def _send(self, item: Item) -> tuple[Reply | None, str]:
         try:
-            return self._transport.send(item.body, item.key), ""
+            reply: object = self._transport.send(item.body, item.key)
+            return (reply, "") if isinstance(reply, Reply) else (None, "the transport returned no Reply")
         except TransportError as error:
             return None, str(error)
-        except Exception as error:  # a transport of the user's, or a fault below ours; its text may hold the key
+        except Exception as error:  # noqa: BLE001 - a transport of the user's, say; its text may hold the key
             return None, type(error).__name__
 
     def _apply(self, item: Item, verdict: Verdict, reply: Reply | None, error: str, now: float) -> None:
@@ -256,6 +272,7 @@ class Outbox:
             self._notices.retrying(status, error)
             if verdict.pauses:
                 self._paused_until = max(self._paused_until, now + verdict.delay)
+                self._pause_was_asked_for = reply is not None
             self._wait(item, now + verdict.delay)
         elif verdict.action is Action.SHRINK:
             body = shrink(item.body)

@@ -62,7 +62,11 @@ def judge(reply: Reply | None, attempt: int, age: float, shrunk: bool, jitter: f
         return Verdict(Action.DONE)
     if reply is None or status in (408, 429) or (status is not None and status >= 500):
         asked = retry_after(reply.retry_after, now) if reply is not None else None
-        delay = asked if asked is not None else jitter * min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(attempt - 1, 10))
+        delay = (
+            asked
+            if asked is not None
+            else jitter * min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(attempt - 1, 10))
+        )
         if age + delay > MAX_AGE:
             return Verdict(Action.GIVE_UP, DropReason.EXPIRED)
         return Verdict(Action.RETRY, delay=delay, pauses=reply is None or asked is not None or status == 429)
@@ -82,9 +86,9 @@ def retry_after(header: str | None, now: float) -> float | None:
         return min(MAX_RETRY_AFTER, float(header[:9]))
     try:
         date = parsedate_to_datetime(header)
-    except (TypeError, ValueError, IndexError):
+        if date.tzinfo is None:
+            date = date.replace(tzinfo=timezone.utc)
+        wait = (date - datetime.fromtimestamp(now, timezone.utc)).total_seconds()
+    except (TypeError, ValueError, IndexError, OverflowError):
         return None
-    if date.tzinfo is None:
-        date = date.replace(tzinfo=timezone.utc)
-    wait = date - datetime.fromtimestamp(now, timezone.utc)
-    return min(MAX_RETRY_AFTER, max(0.0, wait.total_seconds()))
+    return min(MAX_RETRY_AFTER, max(0.0, wait))

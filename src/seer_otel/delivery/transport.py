@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,6 +21,8 @@ CONNECTIONS = 8
 """Requests at once: as many as there may be sending threads."""
 KEEP_ALIVE = 60.0
 """Seconds; with httpx's own 5 an app with an event in ten seconds pays for a new TLS connection each time."""
+MAX_ANSWER = 64 * 1024
+"""Bytes of an answer's body that are read, for nothing but to use the connection again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +80,27 @@ class HttpTransport:
 
     def send(self, body: bytes, idempotency_key: str) -> Reply:
         """Send one event; see `Transport`."""
-        import httpx
+        import httpx  # noqa: PLC0415 - not before there is something to send
 
+        headers = {**self._headers, "Idempotency-Key": idempotency_key}
+        reply: Reply | None = None
         try:
-            response = self._client().post(
-                self._endpoint, content=body, headers={**self._headers, "Idempotency-Key": idempotency_key}
-            )
+            with self._client().stream("POST", self._endpoint, content=body, headers=headers) as response:
+                reply = Reply(response.status_code, response.headers.get("Retry-After"))
+                self._skip_body(response)
         except httpx.HTTPError as error:
-            # Only the kind of error: texts of lower layers may quote a header, and so the key.
-            raise TransportError(type(error).__name__) from None
-        return Reply(response.status_code, response.headers.get("Retry-After"))
+            # The status counts; a body that is broken, or never ends, does not.
+            if reply is None:
+                # Only the kind of error: texts of lower layers may quote a header, and so the key.
+                raise TransportError(type(error).__name__) from None
+        return reply
+
+    def _skip_body(self, response: httpx.Response) -> None:
+        until, read = time.monotonic() + self._timeout, 0
+        for chunk in response.iter_raw():
+            read += len(chunk)
+            if read > MAX_ANSWER or time.monotonic() > until:
+                return
 
     def close(self) -> None:
         """Close this process's connections."""
@@ -101,13 +115,15 @@ class HttpTransport:
         return client
 
     def _new_client(self) -> httpx.Client:
-        import httpx
+        import httpx  # noqa: PLC0415
 
         return httpx.Client(
             timeout=self._timeout,
             follow_redirects=False,
             limits=httpx.Limits(
-                max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS, keepalive_expiry=KEEP_ALIVE
+                max_connections=CONNECTIONS,
+                max_keepalive_connections=CONNECTIONS,
+                keepalive_expiry=KEEP_ALIVE,
             ),
             # What goes to loopback must not take a detour over a proxy.
             trust_env=not is_loopback(urlsplit(self._endpoint).hostname),
@@ -163,4 +179,4 @@ def is_loopback(host: str | None) -> bool:
     """Return whether `host` is this machine, by name or by address."""
     if host is None:
         return False
-    return host == "localhost" or host == "::1" or (host.startswith("127.") and host.replace(".", "").isdigit())
+    return host in ("localhost", "::1") or (host.startswith("127.") and host.replace(".", "").isdigit())

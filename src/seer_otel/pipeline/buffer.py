@@ -19,7 +19,6 @@ from ..conventions import convention
 from ..stats import Counters
 from .sdk import attributes_of, size_of
 
-
 STARTED, ENDED = False, True
 """The two phases in which a span is taken."""
 
@@ -151,8 +150,8 @@ class Buffer:
         elif parent.is_remote or (self._sees_starts and parent.span_id not in trace.known):
             trace.local_root_ended = True
         if trace.kept:
-            trace.spans.append(span)
             size = size_of(span)
+            trace.spans.append(span)
             trace.size += size
             self._size += size
             self.average_size += (size - self.average_size) // 64
@@ -161,7 +160,9 @@ class Buffer:
                 self._counters.add("seen")
         if self._sees_starts and trace.root_ended and not trace.open:
             return self._close(trace, None)
-        if len(trace.spans) >= self._limits.max_spans or len(trace.known) >= 4 * self._limits.max_spans:
+        if len(trace.known) >= 4 * self._limits.max_spans:
+            return self._close(trace, "max_trace_spans")
+        if len(trace.spans) >= self._limits.max_spans:
             return self._part(trace, "max_trace_spans")
         return None
 
@@ -234,6 +235,8 @@ class Buffer:
     def _close(self, trace: Trace, partial: str | None) -> Release:
         """Release a trace and leave of it what is remembered."""
         release = self._part(trace, partial)
+        # What is open of it is forgotten, so whatever follows of an unfinished trace cannot be known to be its end.
+        trace.damage = trace.damage or partial
         del self._open[trace.trace_id]
         trace.open, trace.known = set(), set()
         trace.root_ended = trace.local_root_ended = False
@@ -243,7 +246,7 @@ class Buffer:
         return release
 
     def _part(self, trace: Trace, partial: str | None) -> Release:
-        release = Release(trace, tuple(trace.spans), trace.seen, partial or trace.damage)
+        release = Release(trace, tuple(trace.spans), trace.seen, trace.damage or partial)
         self._size -= trace.size
         trace.spans, trace.size, trace.seen = [], 0, 0
         return release

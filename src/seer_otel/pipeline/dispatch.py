@@ -17,6 +17,8 @@ from .sdk import read
 
 SAMPLE_RATE = "seer_otel.sample_rate"
 SAMPLED_BY = "seer_otel.sampled_by"
+MAX_REMEMBERED = 4_000
+"""Code points of a root's question that are remembered for late spans: there may be ten thousand of these."""
 
 
 class Dispatch:
@@ -42,16 +44,16 @@ class Dispatch:
                 partial=released.partial,
                 accepts=self._accepts,
             )
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the worker must outlive whatever this is
             self._notices.fault(error)
             self._counters.drop(DropReason.INTERNAL_ERROR, released.seen)
             return
-        trace.memory = assembly.memory
+        question = assembly.memory.root_question
+        trace.memory = replace(assembly.memory, root_question=question and question[:MAX_REMEMBERED])
         # A processor that runs after ours may have turned a span into a retrieval, or back, since it was counted.
         self._counters.add("seen", len(assembly.events) + len(assembly.dropped) - released.seen)
         for reason in assembly.dropped.values():
-            self._counters.drop(reason)
-            self._notices.dropped(reason)
+            self._drop(reason)
         self._counters.add("attributes_dropped", assembly.attributes_dropped)
         self._counters.add("labels_unreadable", assembly.labels_unreadable)
         self._notices.assembled(assembly.attributes_dropped, assembly.labels_unreadable)
@@ -60,15 +62,19 @@ class Dispatch:
             self._deliver(event, marks)
 
     def _deliver(self, event: Event, marks: dict[str, Any]) -> None:
+        redacted = self._redacted(event)
+        if redacted is None:
+            self._drop(DropReason.REDACT_FAILED)
+            return
         try:
-            redacted = self._redacted(event)
-            if redacted is None:
-                return
             # The backend would sample a second time, were it not told 1.0.
             ready = replace(redacted, sample_rate=1.0, metadata={**redacted.metadata, **marks})
             clamped = clamp(ready)
             body = encode(clamped.event)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the worker must outlive whatever this is
+            if redacted is not event:  # the hook put something in that no event has
+                self._drop(DropReason.REDACT_FAILED)
+                return
             self._notices.fault(error)
             self._counters.drop(DropReason.INTERNAL_ERROR)
             return
@@ -77,26 +83,25 @@ class Dispatch:
         self._notices.clamped(clamped.passages_cut)
         self._outbox.put(body, f"{event.trace_id}-{event.span_id}", is_empty=not ready.context)
 
+    def _drop(self, reason: DropReason) -> None:
+        self._counters.drop(reason)
+        self._notices.dropped(reason)
+
     def _accepts(self, event: Event) -> bool:
         if self._config.filter is None:
             return True
         try:
             return bool(self._config.filter(event))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the hook is the application's
             self._notices.warn("filter", "The filter hook failed; its event is not sent.", error=error)
             return False
 
     def _redacted(self, event: Event) -> Event | None:
-        """The event as the user's hook wants it; None, counted, if the hook fails or empties it."""
+        """The event as the user's hook wants it; None if the hook fails or empties it."""
         if self._config.redact is None:
             return event
         try:
             redacted = self._config.redact(event)
-        except Exception:  # the error's text may quote what was to be hidden
-            redacted = None
-        if not isinstance(redacted, Event) or not redacted.task.strip():
-            self._counters.drop(DropReason.REDACT_FAILED)
-            self._notices.dropped(DropReason.REDACT_FAILED)
+            return redacted if isinstance(redacted, Event) and redacted.task.strip() else None
+        except Exception:  # noqa: BLE001 - the hook is the application's; the error's text may quote what was to be hidden
             return None
-        return redacted
-

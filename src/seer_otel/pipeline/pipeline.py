@@ -13,12 +13,17 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import chain
+from queue import Empty, SimpleQueue
 
 from opentelemetry.sdk.trace import ReadableSpan
 
+from .. import sampling
 from ..config import Config
 from ..conventions import convention
 from ..delivery.outbox import Outbox
+from ..delivery.suppression import suppressed_instrumentation
 from ..delivery.transport import HttpTransport, Transport
 from ..notices import Notices
 from ..reasons import DropReason
@@ -36,7 +41,7 @@ QUIET = 1.0
 PARKED = 0.5
 """Seconds between two looks while nothing comes in."""
 SHUTDOWN = 5.0
-"""Seconds for a shutdown, and for the flush at exit."""
+"""Seconds for a shutdown; with the flush at exit, where there is one."""
 IDLE = 60.0
 """Seconds between two looks at whether the pipeline is still there, while nothing is open."""
 MAX_QUEUE_BYTES = 64 * 1024 * 1024
@@ -56,11 +61,15 @@ class Pipeline:
         clock: monotonic seconds.
     """
 
-    def __init__(self, config: Config, *, sees_starts: bool, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, config: Config, *, sees_starts: bool, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.config = config
         self._sees_starts = sees_starts
         self._clock = clock
         self._room = config.max_queue_size
+        self._grace = SHUTDOWN
+        self._closed = False
         self._transport: Transport = config.transport or HttpTransport(
             config.endpoint, config.api_key, config.timeout
         )
@@ -87,11 +96,11 @@ class Pipeline:
         self._dispatch = Dispatch(self.config, self._outbox, self._counters, self._notices)
         self._working = threading.Lock()
         self._starting = threading.Lock()
-        self._wake = threading.Event()
+        self._wake: SimpleQueue[None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._turning: int | None = None
         self._parked = True
         self._last_span = 0.0
-        self._closed = False
 
     def take(self, span: ReadableSpan, phase: bool) -> None:
         """Take a span that started or ended. Called by hooks: only appends, never waits, never raises."""
@@ -109,6 +118,7 @@ class Pipeline:
 
     def stats(self) -> Stats:
         """Return the counts of this moment."""
+        self.check_process()
         return self._counters.snapshot()
 
     def flush(self, timeout: float, *, unfinished: bool = True) -> FlushResult:
@@ -119,39 +129,40 @@ class Pipeline:
             unfinished: whether to release traces too whose end has not been seen.
         """
         began = self._clock()
-        before = self._counters.snapshot()
-        deadline = began + timeout
-        if self._working.acquire(timeout=max(0.0, timeout)):
-            try:
-                self._turn(release=self._buffer.flush if unfinished else None)
-            finally:
-                self._working.release()
-            self._outbox.drain(deadline)
+        before = self.stats()
+        taken = self._turn_here(began + timeout, self._buffer.flush if unfinished else None)
+        self._outbox.drain(began + timeout)
+        untaken = 0 if taken else self._untaken()
         after = self._counters.snapshot()
         dropped = {
             reason: count - before.dropped.get(reason, 0)
             for reason, count in after.dropped.items()
             if count > before.dropped.get(reason, 0)
         }
-        return FlushResult(after.sent - before.sent, after.held, dropped, self._clock() - began)
+        return FlushResult(after.sent - before.sent, after.held + untaken, dropped, self._clock() - began)
 
-    def shutdown(self, timeout: float = SHUTDOWN) -> None:
-        """Flush, give up on what is left, and take nothing more."""
+    def shutdown(self, timeout: float | None = None) -> None:
+        """Take nothing more, send what can be sent within `timeout` seconds, and give up on the rest."""
+        self.check_process()
         if self._closed:
             return
-        deadline = self._clock() + timeout
-        self.flush(timeout)
-        self._closed = True
-        self._room = 0
+        deadline = self._clock() + (self._grace if timeout is None else timeout)
+        if self._turning == threading.get_ident():
+            # A signal handler, in the middle of a flush on this thread: that, or the one at exit, sends the rest.
+            self._outbox.drain(deadline)
+            return
+        self._closed, self._room = True, 0
+        self._turn_here(deadline, self._buffer.flush)
         self._outbox.close(deadline)
-        self._wake.set()
+        self._wake.put(None)
         atexit.unregister(self._exit_hook)
 
     def _at_exit(self) -> None:
         # Not a shutdown: this runs before the provider's own, after which spans may still come. An exporter gets
         # what its batch processor holds only then, so its open traces wait for it.
         if not self._closed:
-            self.flush(SHUTDOWN, unfinished=self._sees_starts)
+            flushed = self.flush(self._grace, unfinished=self._sees_starts)
+            self._grace = max(0.0, self._grace - flushed.elapsed)
 
     def _lose(self, span: ReadableSpan, phase: bool) -> None:
         """The queue is full, or the pipeline closed: note whose span it was. The rare path, so it may take time."""
@@ -159,34 +170,33 @@ class Pipeline:
         if context is None or not context.trace_flags.sampled:
             return
         retrieval = phase is ENDED and convention.is_retrieval(attributes_of(span))
-        if self._closed:
-            if retrieval:
-                self._counters.add("seen")
-                self._counters.drop(DropReason.SHUTDOWN)
-        elif len(self._lost) < MAX_LOST:
-            self._lost.append((context.trace_id, retrieval))
-        else:
+        if not self._closed:
+            if len(self._lost) < MAX_LOST:
+                self._lost.append((context.trace_id, retrieval))
+                return
             self._lost_unknown += 1
-            if retrieval:
-                self._counters.add("seen")
-                self._counters.drop(DropReason.QUEUE_FULL)
+        if retrieval and sampling.keeps(context.trace_id, self.config.sample_rate):
+            self._counters.add("seen")
+            self._counters.drop(DropReason.SHUTDOWN if self._closed else DropReason.QUEUE_FULL)
 
     def _ensure_worker(self) -> None:
         self._parked = False
-        self._wake.set()
+        self._wake.put(None)
         thread = self._thread
         if thread is not None and thread.is_alive():
             return
         with self._starting:
             if self._thread is not None and self._thread.is_alive():
                 return
-            self._thread = threading.Thread(
-                target=_work, args=(weakref.ref(self), self._wake), name="seer-otel", daemon=True
-            )
+            wake = self._wake
+            gone = weakref.ref(self, lambda _: wake.put(None))
+            self._thread = threading.Thread(target=_work, args=(gone, wake), name="seer-otel", daemon=True)
             try:
                 self._thread.start()
-            except RuntimeError:  # the interpreter shuts down; the flush at exit does the work
-                self._thread = None
+            except RuntimeError:
+                # No room for a thread: the next span tries again. Or the interpreter shuts down: then the flush at
+                # exit does the work.
+                self._thread, self._parked = None, True
 
     def turn(self) -> float | None:
         """Do what there is to do; return the seconds until the next look, None when closed. The worker's."""
@@ -195,32 +205,66 @@ class Pipeline:
         try:
             with self._working:
                 self._turn()
-        except Exception as error:  # the worker must outlive whatever this is
+                return self._pause()
+        except Exception as error:  # noqa: BLE001 - the worker must outlive whatever this is
             self._notices.fault(error)
-        if self._queue or self._clock() - self._last_span < QUIET:
             return POLL
-        self._parked = True
-        if self._queue:  # it came between the look and the flag
-            self._parked = False
-            return POLL
-        return PARKED if len(self._buffer) else IDLE
+        except BaseException:  # a hook of the user's ends this thread; the next span starts another
+            self._parked = True
+            raise
+
+    def _pause(self) -> float:
+        """Seconds until the next look. Under the lock: elsewhere a flush may hold what is neither here nor there."""
+        if not self._queue and self._clock() - self._last_span >= QUIET:
+            self._parked = True
+            if not self._queue:
+                return PARKED if len(self._buffer) else IDLE
+            self._parked = False  # a span came between the look and the flag
+        return POLL
+
+    def _turn_here(self, deadline: float, release: Callable[[], Iterable[Release]] | None) -> bool:
+        """Do the worker's work on this thread; false if the worker is busy for long, as in a hook of the user's."""
+        if self._turning == threading.get_ident():
+            return False  # a signal handler or such a hook, in the middle of just that
+        patience = min(max(0.0, deadline - self._clock()), threading.TIMEOUT_MAX)
+        if not self._working.acquire(timeout=patience):
+            return False
+        try:
+            with suppressed_instrumentation():
+                self._turn(release)
+        finally:
+            self._working.release()
+        return True
+
+    def _untaken(self) -> int:
+        """How many retrieval spans are still in the queue."""
+        ended = (span for span, phase in self._queue.copy() if phase is ENDED)
+        return sum(convention.is_retrieval(attributes_of(span)) for span in ended)
 
     def _turn(self, release: Callable[[], Iterable[Release]] | None = None) -> None:
         """Take what is queued and send on what is complete. Under the lock, in whatever thread."""
-        now = self._clock()
+        self._turning = threading.get_ident()
+        try:
+            self._take_and_send(self._clock(), release)
+        finally:
+            self._turning = None
+
+    def _take_and_send(self, now: float, release: Callable[[], Iterable[Release]] | None) -> None:
         for _ in range(len(self._queue)):
             span, phase = self._queue.popleft()
             self._last_span = now
             try:
                 released = self._buffer.take(span, phase, now)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a span that is none costs no other
                 self._notices.fault(error)
                 continue
             if released is not None:
                 self._dispatch.send(released)
         self._account_for_lost(now)
-        self._room = min(self.config.max_queue_size, max(MIN_ROOM, MAX_QUEUE_BYTES // self._buffer.average_size))
-        for released in [*self._buffer.overdue(now), *(release() if release is not None else ())]:
+        if not self._closed:
+            room = max(MIN_ROOM, MAX_QUEUE_BYTES // self._buffer.average_size)
+            self._room = min(self.config.max_queue_size, room)
+        for released in chain(self._buffer.overdue(now), release() if release is not None else ()):
             self._dispatch.send(released)
 
     def _account_for_lost(self, now: float) -> None:
@@ -235,12 +279,11 @@ class Pipeline:
             self._buffer.lose_unknown()
             self._notices.dropped(DropReason.QUEUE_FULL)
 
-def _work(pipeline: weakref.ref[Pipeline], wake: threading.Event) -> None:
+
+def _work(pipeline: weakref.ref[Pipeline], wake: SimpleQueue[None]) -> None:
     """The worker: holds its pipeline only while it works, so that one that is gone ends its thread."""
-    while (alive := pipeline()) is not None:
-        pause = alive.turn()
-        if pause is None:
-            return
-        del alive
-        if wake.wait(pause):
-            wake.clear()
+    with suppressed_instrumentation():
+        while (alive := pipeline()) is not None and (pause := alive.turn()) is not None:
+            del alive
+            with suppress(Empty):
+                wake.get(timeout=pause)

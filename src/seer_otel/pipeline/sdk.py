@@ -42,8 +42,11 @@ def read(span: ReadableSpan) -> Span:
 
 
 def size_of(span: ReadableSpan) -> int:
-    """Return about how many bytes a span's attributes hold: two a character, a little for each key."""
-    return sum(64 + _size(value) for value in attributes_of(span).values())
+    """Return about how many bytes a span holds: two a character, a little for each key and for the span itself."""
+    try:
+        return sum((64 + _size(value) for value in attributes_of(span).values()), start=512)
+    except Exception:  # noqa: BLE001 - a value of the application's own type; a guess does
+        return 4096
 
 
 def _size(value: object) -> int:
