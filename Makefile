@@ -53,4 +53,4 @@ pins:
 	@python3 scripts/environment.py pins
 
 clean:
-	rm -rf .venvs .cache .hypothesis build dist
+	rm -rf .venvs .cache .hypothesis .seer-otel-demo build dist
