@@ -120,7 +120,8 @@ def user_message(attributes: Mapping[str, Any]) -> Query:
 def embedding_model(attributes: Mapping[str, Any]) -> str | None:
     """Return the model of an embedding span."""
     model = as_data(attributes.get(EMBEDDING_MODEL))
-    return model if isinstance(model, str) and model.strip() else None
+    # Instrumentors write "unknown" where a model does not say its name.
+    return model if isinstance(model, str) and model.strip() not in ("", "unknown") else None
 
 
 def _kind(attributes: Mapping[str, Any]) -> str | None:
