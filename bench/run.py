@@ -32,7 +32,7 @@ TEXT = 800
 class Discard(SpanExporter):
     """Costs the batch processor nothing, so that only its hooks are timed."""
 
-    def export(self, spans: Any) -> SpanExportResult:
+    def export(self, spans: Any) -> SpanExportResult:  # noqa: ARG002
         return SpanExportResult.SUCCESS
 
 
@@ -42,7 +42,10 @@ class Nothing(SpanProcessor):
 
 def retriever_attributes(number: int) -> dict[str, Any]:
     """A retrieval of ten documents of 800 characters: 42 attributes."""
-    attributes: dict[str, Any] = {"openinference.span.kind": "RETRIEVER", "input.value": f"question {number}?"}
+    attributes: dict[str, Any] = {
+        "openinference.span.kind": "RETRIEVER",
+        "input.value": f"question {number}?",
+    }
     for rank in range(DOCUMENTS):
         prefix = f"retrieval.documents.{rank}.document"
         attributes[f"{prefix}.id"] = f"doc-{number}-{rank}"
@@ -68,7 +71,7 @@ def hooks(rounds: int) -> None:
             span = tracer.start_span("bench", context=context, attributes=attributes)
             context = set_span_in_context(span if number % 10 < 9 else INVALID_SPAN)
             span.end()
-            made.append((span, span._readable_span()))  # type: ignore[attr-defined]
+            made.append((span, span._readable_span()))  # type: ignore[attr-defined]  # noqa: SLF001
         spans[name] = made
 
     def seer() -> SpanProcessor:
@@ -131,7 +134,8 @@ def throughput(count: int) -> None:
     server = subprocess.Popen(
         [sys.executable, __file__, "--sink"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert server.stdout is not None and server.stdin is not None
+    assert server.stdout is not None
+    assert server.stdin is not None
     port = int(server.stdout.readline())
     results: dict[str, tuple[float, float]] = {}
     attributes = [retriever_attributes(number) for number in range(64)]
@@ -169,13 +173,17 @@ def throughput(count: int) -> None:
     floor = results["nothing"][0]
     for name in ("batch", "seer"):
         cpu, rate = results[name]
-        print(f"send, {name:6} {rate:7.0f} retriever spans/s   {1e6 * (cpu - floor):5.0f} us CPU each over making them")
+        print(
+            f"send, {name:6} {rate:7.0f} retriever spans/s   {1e6 * (cpu - floor):5.0f} us CPU each over making them"
+        )
     batch, ours = results["batch"], results["seer"]
     print(f"send, ratio  rate {ours[1] / batch[1]:.2f}   CPU {(ours[0] - floor) / (batch[0] - floor):.2f}")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=9, help="rounds of the hook benchmark; the best counts")
     parser.add_argument("--spans", type=int, default=3_000, help="spans of the throughput benchmark")
     parser.add_argument("--sink", action="store_true", help=argparse.SUPPRESS)

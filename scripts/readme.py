@@ -1,7 +1,7 @@
 """Write the parts of README.md that come from the code: the settings, and a request as it leaves the process.
 
-    python scripts/readme.py            # writes them
-    python scripts/readme.py --check    # exit status 1 where README.md differs
+python scripts/readme.py            # writes them
+python scripts/readme.py --check    # exit status 1 where README.md differs
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def request() -> str:
     transport = InMemoryTransport()
     provider = TracerProvider(id_generator=_Ids(), shutdown_on_exit=False)
     provider.add_span_processor(
-        SeerSpanProcessor(transport=transport, endpoint="https://api.seersearch.com", api_key="seer_live_", sample_rate=0.5)
+        SeerSpanProcessor(
+            transport=transport, endpoint="https://api.seersearch.com", api_key="seer_live_", sample_rate=0.5
+        )
     )
     tracer = provider.get_tracer("app")
     start, end = 1_790_000_000_000_000_000, 1_790_000_000_041_000_000
@@ -99,7 +101,9 @@ def rendered(text: str) -> str:
     """README.md with those parts as they are now."""
     for name, part in (("settings", settings()), ("request", request())):
         pattern = rf"(<!-- {name}: [^>]*-->\n).*?(<!-- /{name} -->)"
-        text, count = re.subn(pattern, lambda match, part=part: match[1] + part + "\n" + match[2], text, flags=re.DOTALL)
+        text, count = re.subn(
+            pattern, lambda match, part=part: match[1] + part + "\n" + match[2], text, flags=re.DOTALL
+        )
         if count != 1:
             raise SystemExit(f"README.md has no place for {name}")
     return text

@@ -23,7 +23,6 @@ from opentelemetry import trace
 from opentelemetry.context import Context, attach, detach, get_current, set_value
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 
-from seer_otel.context import values
 from seer_otel.context import (
     Using,
     attributes_in,
@@ -33,6 +32,7 @@ from seer_otel.context import (
     using_sample_rate,
     using_subquery,
     using_task,
+    values,
 )
 
 IDS, ANSWER = "seer.ground_truth.gold_doc_ids", "seer.ground_truth.answer"

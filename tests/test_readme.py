@@ -34,7 +34,15 @@ def test_generated_parts_are_those_of_the_code(script: ModuleType) -> None:
 def test_names_in_the_readme_exist() -> None:
     """Each `seer_otel.name` in README.md is exported, or is one of our metadata keys."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    marks = {"passages_cut", "texts_cut", "attributes_dropped", "partial", "final", "sample_rate", "sampled_by"}
+    marks = {
+        "passages_cut",
+        "texts_cut",
+        "attributes_dropped",
+        "partial",
+        "final",
+        "sample_rate",
+        "sampled_by",
+    }
     named = set(re.findall(r"\bseer_otel\.([A-Za-z_]+)", text))
     assert named - marks <= set(seer_otel.__all__)
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ..event import shrink
 from ..notices import Notices
@@ -15,7 +16,7 @@ from ..reasons import DropReason
 from ..stats import Counters
 from .policy import Action, Verdict, judge
 from .suppression import suppressed_instrumentation
-from .transport import CONNECTIONS, Reply, Transport, TransportError
+from .transport import CONNECTIONS, HttpTransport, Reply, Transport, TransportError
 
 MAX_EVENTS = 10_000
 MAX_BYTES = 64 * 1024 * 1024
@@ -204,7 +205,7 @@ class Outbox:
     def _send_here(self, deadline: float) -> None:
         with suppressed_instrumentation():
             while len(self._waiting) and (item := self._next(deadline)) is not None:
-                self._deliver(item)
+                self._deliver(item, deadline)
 
     def _next(self, until: float) -> Item | None:
         """Wait for an item that is due; None when there is nothing to do until then, or ever."""
@@ -226,7 +227,7 @@ class Outbox:
                 self._more.wait(until - now)
         return None
 
-    def _deliver(self, item: Item) -> None:
+    def _deliver(self, item: Item, deadline: float | None = None) -> None:
         """Send one item and do with it what the answer demands. Holds the lock but while sending."""
         if self._clock() < self._blocked_until:
             self._settle(item, DropReason.UNAUTHORIZED)
@@ -237,7 +238,7 @@ class Outbox:
         began = self._clock()
         self._lock.release()
         try:
-            reply, error = self._send(item)
+            reply, error = self._send(item, None if deadline is None else deadline - began)
         finally:
             self._lock.acquire()
             self._in_flight -= 1
@@ -251,9 +252,12 @@ class Outbox:
         if not len(self) or verdict.action is Action.RETRY:
             self._empty.notify_all()
 
-    def _send(self, item: Item) -> tuple[Reply | None, str]:
+    def _send(self, item: Item, timeout: float | None) -> tuple[Reply | None, str]:
+        send = self._transport.send
+        if timeout is not None and isinstance(self._transport, HttpTransport):
+            send = partial(self._transport.send, timeout=timeout)
         try:
-            reply: object = self._transport.send(item.body, item.key)
+            reply: object = send(item.body, item.key)
             return (reply, "") if isinstance(reply, Reply) else (None, "the transport returned no Reply")
         except TransportError as error:
             return None, str(error)

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
@@ -78,29 +79,27 @@ class HttpTransport:
     def __repr__(self) -> str:
         return f"HttpTransport({self._endpoint!r})"
 
-    def send(self, body: bytes, idempotency_key: str) -> Reply:
-        """Send one event; see `Transport`."""
+    def send(self, body: bytes, idempotency_key: str, timeout: float | None = None) -> Reply:
+        """Send one event, within `timeout` seconds where that is less than the transport's own; see `Transport`."""
         import httpx  # noqa: PLC0415 - not before there is something to send
 
         headers = {**self._headers, "Idempotency-Key": idempotency_key}
+        patience = self._timeout if timeout is None else min(self._timeout, max(timeout, 0.001))
+        post = self._client().build_request(
+            "POST", self._endpoint, content=body, headers=headers, timeout=patience
+        )
         reply: Reply | None = None
         try:
-            with self._client().stream("POST", self._endpoint, content=body, headers=headers) as response:
-                reply = Reply(response.status_code, response.headers.get("Retry-After"))
-                self._skip_body(response)
+            response = self._client().send(post, stream=True)
+            reply = Reply(response.status_code, response.headers.get("Retry-After"))
+            with closing(response):
+                _skip_body(response, patience)
         except httpx.HTTPError as error:
             # The status counts; a body that is broken, or never ends, does not.
             if reply is None:
                 # Only the kind of error: texts of lower layers may quote a header, and so the key.
                 raise TransportError(type(error).__name__) from None
         return reply
-
-    def _skip_body(self, response: httpx.Response) -> None:
-        until, read = time.monotonic() + self._timeout, 0
-        for chunk in response.iter_raw():
-            read += len(chunk)
-            if read > MAX_ANSWER or time.monotonic() > until:
-                return
 
     def close(self) -> None:
         """Close this process's connections."""
@@ -128,6 +127,14 @@ class HttpTransport:
             # What goes to loopback must not take a detour over a proxy.
             trust_env=not is_loopback(urlsplit(self._endpoint).hostname),
         )
+
+
+def _skip_body(response: httpx.Response, seconds: float) -> None:
+    until, read = time.monotonic() + seconds, 0
+    for chunk in response.iter_raw():
+        read += len(chunk)
+        if read > MAX_ANSWER or time.monotonic() > until:
+            return
 
 
 @dataclass

@@ -163,6 +163,9 @@ class Pipeline:
         if not self._closed:
             flushed = self.flush(self._grace, unfinished=self._sees_starts)
             self._grace = max(0.0, self._grace - flushed.elapsed)
+            if flushed.complete:
+                with suppress(Exception):
+                    self._transport.close()  # perhaps nobody shuts us down; a later event opens it again
 
     def _lose(self, span: ReadableSpan, phase: bool) -> None:
         """The queue is full, or the pipeline closed: note whose span it was. The rare path, so it may take time."""
