@@ -379,7 +379,7 @@ def node(identity: str, score: object) -> str:
 )
 def test_llama_index_scores(document: dict[str, Any], repr_: object, score: float | None) -> None:
     """LlamaIndex writes 0.0 for no score; where the repr of that node says None there is none."""
-    attributes = flat({"content": MATRIX, "id": "m", "score": 0.7}, {"content": NOLAN, **document})
+    attributes = flat({"content": MATRIX, "score": 0.7}, {"content": NOLAN, **document})
     found = read(RETRIEVER | attributes | {"output.value": json.dumps([node("m", 0.7), repr_])})
     assert [each.score for each in found.documents] == [0.7, score]
 

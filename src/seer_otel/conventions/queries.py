@@ -89,7 +89,7 @@ def last_user_message(messages: object) -> Query:
 
 def _last_first(messages: object) -> Iterator[object]:
     """Messages, the last one first; in a batch of conversations those of the last conversation first."""
-    for message in reversed(messages) if isinstance(messages, (list, tuple)) else ():
+    for message in reversed(messages[-_MAX_NODES:]) if isinstance(messages, (list, tuple)) else ():
         if isinstance(message, (list, tuple)) and not _is_pair(message):
             yield from reversed(message)
         else:
