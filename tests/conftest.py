@@ -121,7 +121,11 @@ class _Recording(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        length = int(self.headers["Content-Length"])
+        body = self.rfile.read(length)
+        if len(body) < length:  # whoever sent it was killed in the middle
+            self.close_connection = True
+            return
         self.server.bodies.setdefault(self.path, []).append(body)
         self.send_response(200)
         self.send_header("Content-Length", "0")

@@ -102,11 +102,7 @@ def _compare(first: SeerSpanProcessor, settings: dict[str, Any]) -> None:
     have = {name: value for name, value in vars(first.config).items() if name not in ("enabled", "hiding")}
     given = {name: value for name, value in settings.items() if value is not None}
     wanted = vars(load({**have, **given}, {}))
-    differing = sorted(
-        name
-        for name in given
-        if wanted[name] != have[name] or (name == "transport" and wanted[name] is not have[name])
-    )
+    differing = sorted(name for name in given if wanted[name] != have[name])
     if differing:
         logger.warning(
             "attach() was called before on this provider; the first call's settings stay, and these differ: %s.",

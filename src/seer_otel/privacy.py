@@ -15,9 +15,9 @@ REDACTED = "__REDACTED__"
 
 def is_redacted(value: object) -> bool:
     """Return whether `value` is the mark that OpenInference writes in place of a hidden value."""
-    if isinstance(value, bytes):
-        return value.strip() == REDACTED.encode()
-    return isinstance(value, str) and len(value) < 64 and value.strip() == REDACTED
+    if isinstance(value, str):
+        return len(value) < 64 and value.strip() == REDACTED
+    return isinstance(value, bytes) and value.strip() == REDACTED.encode()
 
 
 def without_marks(value: Any, depth: int = 32) -> Any:

@@ -80,6 +80,7 @@ class Retrieval:
         documents: those with a text, in rank order.
         took: for a reranker, the documents that went in: (id, text) of each, never to be sent.
         hidden_ids: ids of documents whose text is masked.
+        hides_nameless: whether the text of a document without an id is masked.
     """
 
     span: Span
@@ -89,6 +90,7 @@ class Retrieval:
     documents: tuple[Document, ...] = ()
     took: tuple[tuple[str | None, str | None], ...] = ()
     hidden_ids: frozenset[str] = frozenset()
+    hides_nameless: bool = False
 
     @property
     def texts(self) -> tuple[str, ...]:

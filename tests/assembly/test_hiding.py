@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from seer_otel.privacy import Hiding
@@ -26,6 +28,22 @@ def test_same_id_elsewhere() -> None:
     after = retriever(4, 1, (30, 40), docs=[doc("secret", "1")])
     result = run(ROOT, before, MASKED_WITH_ID, after)
     assert (result.texts(3), result.dropped) == (["b"], {2: "hidden", 4: "hidden"})
+
+
+def test_masked_without_id_beside_readable_ones() -> None:
+    """Of a list around one that masks a document without an id, only what is readable inside is sent."""
+    wrapper = retriever(3, 1, (9, 30), docs=["secret", "b"])
+    inside = retriever(5, 3, (10, 29), docs=[doc(REDACTED), doc("b", "2")])
+    assert run(ROOT, wrapper, inside).texts(3) == ["b"]
+
+
+def test_masked_in_an_output() -> None:
+    """An id that is masked in a retriever's JSON output is hidden elsewhere, too."""
+    output = json.dumps([{"content": REDACTED, "id": "1"}, {"content": "b", "id": "2"}])
+    noted = retriever(2, 1, (5, 8), docs=None, output=output)
+    after = retriever(4, 1, (30, 40), docs=[doc("secret", "1")])
+    result = run(ROOT, noted, after)
+    assert (result.texts(2), result.dropped) == (["b"], {4: "hidden"})
 
 
 def test_marks_in_other_fields() -> None:

@@ -47,7 +47,12 @@ def hide_forgotten(tree: Tree, retrievals: Mapping[int, Retrieval]) -> dict[int,
 
 
 def _masks(found: Retrieval) -> bool:
-    return found.state is State.HIDDEN or bool(found.hidden_ids)
+    return found.state is State.HIDDEN or bool(found.hidden_ids) or found.hides_nameless
+
+
+def _ids_tell(found: Retrieval) -> bool:
+    """Whether each document that a masking retrieval hides can be known by its id."""
+    return bool(found.hidden_ids) and not found.hides_nameless
 
 
 def _doubtful(tree: Tree, retrievals: Mapping[int, Retrieval]) -> dict[int, bool]:
@@ -55,13 +60,13 @@ def _doubtful(tree: Tree, retrievals: Mapping[int, Retrieval]) -> dict[int, bool
     masking = [found for found in retrievals.values() if _masks(found)]
     around: dict[int, bool] = {}
     for found in masking:
-        ids_tell = bool(found.hidden_ids)
+        ids_tell = _ids_tell(found)
         above = tree.parent(found.span)
         while above is not None and around.get(above.span_id) not in (False, ids_tell):
             around[above.span_id] = ids_tell
             above = tree.parent(above)
     first = min((found.span.end for found in masking), default=None)
-    first_without_ids = min((found.span.end for found in masking if not found.hidden_ids), default=None)
+    first_without_ids = min((found.span.end for found in masking if not _ids_tell(found)), default=None)
     doubtful: dict[int, bool] = {}
     for span_id, found in retrievals.items():
         end = found.span.end
@@ -69,7 +74,7 @@ def _doubtful(tree: Tree, retrievals: Mapping[int, Retrieval]) -> dict[int, bool
             continue
         if span_id in around:
             doubtful[span_id] = around[span_id]
-        elif found.role is Role.CHAIN and not found.hidden_ids and first is not None and first <= end:
+        elif found.role is Role.CHAIN and not _masks(found) and first is not None and first <= end:
             doubtful[span_id] = first_without_ids is None or end < first_without_ids
     return doubtful
 

@@ -121,9 +121,9 @@ def document(fields: Fields, id_keys: tuple[str, ...] = ()) -> Document | None:
     if text is None or is_redacted(text):
         return None
     raw = fields.get("metadata")
-    metadata = {**(_object(raw) or {}), **fields.get("metadata.", {})}
-    masked = is_redacted(raw) or any(is_redacted(value) for value in (fields.get("id"), *metadata.values()))
-    metadata = without_marks(metadata)
+    whole = {**(_object(raw) or {}), **fields.get("metadata.", {})}
+    metadata = without_marks(whole)
+    masked = is_redacted(raw) or is_redacted(fields.get("id")) or len(metadata) != len(whole)
     score = number(fields.get("score"))
     if score is None:
         score = next((n for key in SCORE_KEYS if (n := number(metadata.get(key))) is not None), None)

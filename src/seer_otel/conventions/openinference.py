@@ -6,7 +6,7 @@ they do differently.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from openinference.semconv.trace import SpanAttributes
@@ -75,20 +75,19 @@ def retrieval(span: Span, id_keys: tuple[str, ...] = ()) -> Retrieval | None:
         found = docs.unflatten(span.attributes, second)
     if found is not None:
         passages = _documents(found, span.attributes.get(OUTPUT), id_keys)
-        hidden = [fields for fields in found.values() if is_redacted(fields.get("content"))]
-        hidden_ids = frozenset(i for fields in hidden if (i := docs.id_of(fields.get("id"))) is not None)
+        hidden = _hidden(found.values())
         if passages:
-            return Retrieval(span, is_a, State.FOUND, query, passages, took, hidden_ids)
+            return Retrieval(span, is_a, State.FOUND, query, passages, took, *_named(hidden))
         if hidden:
-            return Retrieval(span, is_a, State.HIDDEN, query, hidden_ids=hidden_ids)
+            return Retrieval(span, is_a, State.HIDDEN, query, (), (), *_named(hidden))
         if is_a is not Role.RERANKER and docs.is_empty_list(span.attributes, DOCUMENTS):
             return Retrieval(span, is_a, State.EMPTY, query)
         return Retrieval(span, is_a, State.NO_DOCUMENTS if is_a is Role.RERANKER else State.UNREADABLE, query)
     if is_a is not Role.RETRIEVER:
         # A reranker's input documents stay where they are: a masked output would be recovered from them.
         return Retrieval(span, is_a, State.NO_DOCUMENTS, query)
-    state, passages = _from_output(span, id_keys)
-    return Retrieval(span, is_a, state, query, passages)
+    state, passages, hidden = _from_output(span, id_keys)
+    return Retrieval(span, is_a, state, query, passages, (), *_named(hidden))
 
 
 def question(attributes: Mapping[str, Any]) -> Query:
@@ -165,24 +164,37 @@ def _documents(
     return tuple(document for document in read if document is not None)
 
 
-def _from_output(span: Span, id_keys: tuple[str, ...]) -> tuple[State, tuple[Document, ...]]:
+def _from_output(
+    span: Span, id_keys: tuple[str, ...]
+) -> tuple[State, tuple[Document, ...], list[str | None]]:
     """What a retriever without a single document attribute found, by its output (`@tracer.retriever`)."""
     output = as_data(span.attributes.get(OUTPUT))
     if output is None or (isinstance(output, str) and not output.strip()):
         # Nothing found, as Bedrock's instrumentor says it; unless the limit ate the documents.
-        return (State.UNREADABLE if span.dropped_attributes else State.EMPTY), ()
+        return (State.UNREADABLE if span.dropped_attributes else State.EMPTY), (), []
     if is_redacted(output):
-        return State.HIDDEN, ()
+        return State.HIDDEN, (), []
     elements = docs.output_elements(output)
     if elements is None:
-        return State.UNREADABLE, ()
+        return State.UNREADABLE, (), []
     if not elements:
-        return State.EMPTY, ()
+        return State.EMPTY, (), []
     found = [fields for element in elements if (fields := docs.fields_of(element)) is not None]
     passages = tuple(document for fields in found if (document := docs.document(fields, id_keys)) is not None)
+    hidden = _hidden(found)
     if passages:
-        return State.FOUND, passages
-    return (State.HIDDEN if any(is_redacted(fields["content"]) for fields in found) else State.UNREADABLE), ()
+        return State.FOUND, passages, hidden
+    return (State.HIDDEN if hidden else State.UNREADABLE), (), hidden
+
+
+def _hidden(found: Iterable[docs.Fields]) -> list[str | None]:
+    """The ids of the documents whose text is masked, None for one without."""
+    return [docs.id_of(fields.get("id")) for fields in found if is_redacted(fields.get("content"))]
+
+
+def _named(hidden: list[str | None]) -> tuple[frozenset[str], bool]:
+    """The ids among `hidden`, and whether there is one without."""
+    return frozenset(each for each in hidden if each is not None), None in hidden
 
 
 def _identities(attributes: Mapping[str, Any]) -> Iterator[tuple[str | None, str | None]]:

@@ -137,7 +137,7 @@ def _skip_body(response: httpx.Response, seconds: float) -> None:
             return
 
 
-@dataclass
+@dataclass(eq=False)
 class InMemoryTransport:
     """Keeps events instead of sending them, for the tests of an application.
 
