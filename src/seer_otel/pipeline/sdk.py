@@ -14,8 +14,16 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def attributes_of(span: ReadableSpan) -> Mapping[str, Any]:
-    """Return a span's attributes as they are now, whoever has replaced them since the span ended."""
-    return span.attributes or _NOTHING
+    """Return a span's attributes as they are now, whoever has replaced them since the span ended.
+
+    As a plain dict: each look-up in the SDK's own mapping is a call of several functions in Python.
+    """
+    attributes = span.attributes
+    if not attributes:
+        return _NOTHING
+    copy = getattr(attributes, "copy", None)
+    plain: Mapping[str, Any] = copy() if copy is not None else dict(attributes)
+    return plain
 
 
 def read(span: ReadableSpan) -> Span:
@@ -35,8 +43,8 @@ def read(span: ReadableSpan) -> Span:
         start=start,
         end=span.end_time if span.end_time is not None else start,
         failed=span.status.status_code is StatusCode.ERROR,
-        attributes=dict(attributes_of(span)),
-        resource=dict(span.resource.attributes),
+        attributes=attributes_of(span),
+        resource=span.resource.attributes,
         dropped_attributes=span.dropped_attributes,
     )
 
