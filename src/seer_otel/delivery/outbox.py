@@ -168,9 +168,9 @@ class Outbox:
         heapq.heappush(self._waiting, _Waiting(due, self._numbers, item))
         self._more.notify()
 
-    def _drop(self, reason: DropReason) -> None:
+    def _drop(self, reason: DropReason, status: int | None = None) -> None:
         self._counters.drop(reason)
-        self._notices.dropped(reason)
+        self._notices.dropped(reason, status)
 
     def _help(self, now: float) -> None:
         """Start a thread: the first one, or another where a backlog meets a slow backend."""
@@ -296,5 +296,4 @@ class Outbox:
         if reason is None:
             self._counters.add("sent")
         else:
-            self._counters.drop(reason)
-            self._notices.dropped(reason, status)
+            self._drop(reason, status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import encodings.idna  # noqa: F401 - or the first look-up of a host imports it, perhaps during a fork
 import json
 import os
 import threading
@@ -73,15 +74,16 @@ class HttpTransport:
         self._headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
         if api_key is not None:
             self._headers["Authorization"] = f"Bearer {api_key}"
-        # By pid: a client shared across a fork lets the child read its parent's answers.
-        self._clients: dict[int, httpx.Client] = {}
+        # By pid: a client shared across a fork lets the child read its parent's answers. The first one is made here
+        # and not by the thread that sends, as what is being imported there during a fork cannot be used in the child.
+        self._clients = {os.getpid(): self._new_client()}
 
     def __repr__(self) -> str:
         return f"HttpTransport({self._endpoint!r})"
 
     def send(self, body: bytes, idempotency_key: str, timeout: float | None = None) -> Reply:
         """Send one event, within `timeout` seconds where that is less than the transport's own; see `Transport`."""
-        import httpx  # noqa: PLC0415 - not before there is something to send
+        import httpx  # noqa: PLC0415
 
         headers = {**self._headers, "Idempotency-Key": idempotency_key}
         patience = self._timeout if timeout is None else min(self._timeout, max(timeout, 0.001))
@@ -114,7 +116,7 @@ class HttpTransport:
         return client
 
     def _new_client(self) -> httpx.Client:
-        import httpx  # noqa: PLC0415
+        import httpx  # noqa: PLC0415 - whoever imports us need not want to send
 
         return httpx.Client(
             timeout=self._timeout,

@@ -12,8 +12,8 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import chain
 from queue import Empty, SimpleQueue
 
@@ -98,7 +98,7 @@ class Pipeline:
         self._starting = threading.Lock()
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._turning: int | None = None
+        self._inside: set[int] = set()
         self._parked = True
         self._last_span = 0.0
 
@@ -119,7 +119,23 @@ class Pipeline:
     def stats(self) -> Stats:
         """Return the counts of this moment."""
         self.check_process()
-        return self._counters.snapshot()
+        with self._within():
+            return self._counters.snapshot()
+
+    @contextmanager
+    def _within(self) -> Iterator[bool]:
+        """Mark this thread as at work here; false if it is so already, and must wait for no lock and no other thread.
+
+        A signal handler interrupts one that may hold what others wait for; a hook of the user's runs in one that does.
+        """
+        thread = threading.get_ident()
+        alone = thread not in self._inside
+        self._inside.add(thread)
+        try:
+            yield alone
+        finally:
+            if alone:
+                self._inside.discard(thread)
 
     def flush(self, timeout: float, *, unfinished: bool = True) -> FlushResult:
         """Release traces and wait until their events have an answer.
@@ -130,10 +146,12 @@ class Pipeline:
         """
         began = self._clock()
         before = self.stats()
-        taken = self._turn_here(began + timeout, self._buffer.flush if unfinished else None)
-        self._outbox.drain(began + timeout)
+        with self._within() as alone:
+            taken = alone and self._turn_here(began + timeout, self._buffer.flush if unfinished else None)
+            if alone:
+                self._outbox.drain(began + timeout)
         untaken = 0 if taken else self._untaken()
-        after = self._counters.snapshot()
+        after = self.stats()
         dropped = {
             reason: count - before.dropped.get(reason, 0)
             for reason, count in after.dropped.items()
@@ -144,16 +162,13 @@ class Pipeline:
     def shutdown(self, timeout: float | None = None) -> None:
         """Take nothing more, send what can be sent within `timeout` seconds, and give up on the rest."""
         self.check_process()
-        if self._closed:
-            return
-        deadline = self._clock() + (self._grace if timeout is None else timeout)
-        if self._turning == threading.get_ident():
-            # A signal handler, in the middle of a flush on this thread: that, or the one at exit, sends the rest.
-            self._outbox.drain(deadline)
-            return
-        self._closed, self._room = True, 0
-        self._turn_here(deadline, self._buffer.flush)
-        self._outbox.close(deadline)
+        with self._within() as alone:
+            if self._closed or not alone:
+                return  # what a signal handler interrupted, or the flush at exit, sends the rest
+            deadline = self._clock() + (self._grace if timeout is None else timeout)
+            self._closed, self._room = True, 0
+            self._turn_here(deadline, self._buffer.flush)
+            self._outbox.close(deadline)
         self._wake.put(None)
         atexit.unregister(self._exit_hook)
 
@@ -179,8 +194,9 @@ class Pipeline:
                 return
             self._lost_unknown += 1
         if retrieval and sampling.keeps(context.trace_id, self.config.sample_rate):
-            self._counters.add("seen")
-            self._counters.drop(DropReason.SHUTDOWN if self._closed else DropReason.QUEUE_FULL)
+            with self._within():
+                self._counters.add("seen")
+                self._counters.drop(DropReason.SHUTDOWN if self._closed else DropReason.QUEUE_FULL)
 
     def _ensure_worker(self) -> None:
         self._parked = False
@@ -197,8 +213,7 @@ class Pipeline:
             try:
                 self._thread.start()
             except RuntimeError:
-                # No room for a thread: the next span tries again. Or the interpreter shuts down: then the flush at
-                # exit does the work.
+                # No room for a thread now; the next span tries again, or the flush at exit does the work.
                 self._thread, self._parked = None, True
 
     def turn(self) -> float | None:
@@ -206,7 +221,7 @@ class Pipeline:
         if self._closed:
             return None
         try:
-            with self._working:
+            with self._within(), self._working:
                 self._turn()
                 return self._pause()
         except Exception as error:  # noqa: BLE001 - the worker must outlive whatever this is
@@ -227,8 +242,6 @@ class Pipeline:
 
     def _turn_here(self, deadline: float, release: Callable[[], Iterable[Release]] | None) -> bool:
         """Do the worker's work on this thread; false if the worker is busy for long, as in a hook of the user's."""
-        if self._turning == threading.get_ident():
-            return False  # a signal handler or such a hook, in the middle of just that
         patience = min(max(0.0, deadline - self._clock()), threading.TIMEOUT_MAX)
         if not self._working.acquire(timeout=patience):
             return False
@@ -241,18 +254,12 @@ class Pipeline:
 
     def _untaken(self) -> int:
         """How many retrieval spans are still in the queue."""
-        ended = (span for span, phase in self._queue.copy() if phase is ENDED)
-        return sum(convention.is_retrieval(attributes_of(span)) for span in ended)
+        queued = self._queue.copy()
+        return sum(ended and convention.is_retrieval(attributes_of(span)) for span, ended in queued)
 
     def _turn(self, release: Callable[[], Iterable[Release]] | None = None) -> None:
         """Take what is queued and send on what is complete. Under the lock, in whatever thread."""
-        self._turning = threading.get_ident()
-        try:
-            self._take_and_send(self._clock(), release)
-        finally:
-            self._turning = None
-
-    def _take_and_send(self, now: float, release: Callable[[], Iterable[Release]] | None) -> None:
+        now = self._clock()
         for _ in range(len(self._queue)):
             span, phase = self._queue.popleft()
             self._last_span = now
