@@ -509,3 +509,38 @@ def test_any_value(attributes: dict[str, Any]) -> None:
             assert read.score is None or math.isfinite(read.score)
             assert read.id is None or (read.id.strip() and read.id.strip() != REDACTED)
     is_empty_list(attributes, PREFIX)
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        ('{"content": "a", "id": "1"}', '{"content": "b", "id": "2"}'),
+        {"0": {"document": {"content": "a", "id": "1"}}, "1": {"document": {"content": "b", "id": "2"}}},
+        json.dumps(json.dumps([{"content": "a", "id": "1"}, {"content": "b", "id": "2"}])),
+    ],
+    ids=["list of JSON texts", "object by index", "JSON of JSON"],
+)
+def test_other_ways_to_hold_the_whole_list(whole: object) -> None:
+    """The list on the bare key may be a list of JSON texts, the one form that OpenTelemetry has always allowed."""
+    found = unflatten({PREFIX: whole}, PREFIX)
+    assert found is not None
+    assert [(fields["content"], fields["id"]) for fields in found.values()] == [("a", "1"), ("b", "2")]
+
+
+@pytest.mark.parametrize("key", ["page_content", "text"])
+def test_flattened_under_another_name(key: str) -> None:
+    """A flattened text may have the names that it has in JSON."""
+    assert unflatten({f"{PREFIX}.0.document.{key}": "a"}, PREFIX) == {0: {key: "a", "content": "a"}}
+
+
+def test_source_in_flattened_metadata() -> None:
+    """An S3 address is found in metadata that was flattened to its leaves, too."""
+    fields = {"content": "a", "metadata.": {"location.s3Location.uri": "s3://b/k"}}
+    found = document(fields)
+    assert found is not None
+    assert found.source == "s3://b/k"
+
+
+def test_number_with_an_underscore() -> None:
+    """Python's way of writing 10 as 1_0 is no score."""
+    assert number("1_0") is None

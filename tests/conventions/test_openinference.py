@@ -64,7 +64,7 @@ def flat(*documents: dict[str, Any], prefix: str = "retrieval.documents") -> dic
         pytest.param({"openinference.span.kind": "LLM"}, Role.LLM, False, id="LLM"),
         pytest.param({"openinference.span.kind": "EMBEDDING"}, Role.EMBEDDING, False, id="embedding"),
         pytest.param(
-            {"openinference.span.kind": "AGENT"}, Role.OTHER, False, id="a kind that does not matter"
+            {"openinference.span.kind": "GUARDRAIL"}, Role.OTHER, False, id="a kind that does not matter"
         ),
         pytest.param({"openinference.span.kind": "NEW"}, Role.OTHER, False, id="unknown kind"),
         pytest.param({"openinference.span.kind": ""}, None, False, id="blank kind"),
@@ -89,7 +89,7 @@ def flat(*documents: dict[str, Any], prefix: str = "retrieval.documents") -> dic
         # LangChain calls a retriever with "agent" in its name AGENT.
         pytest.param(
             {"openinference.span.kind": "AGENT", **flat({"content": "a"})},
-            Role.OTHER,
+            Role.AGENT,
             True,
             id="documents, wrong kind",
         ),
@@ -582,7 +582,12 @@ def test_drop_reasons() -> None:
         == DropReason.QUEUE_FULL.value
         == "queue_full"
     )
-    assert {reason.value for reason in DropReason if reason.by_design} == {"nested", "superseded", "filtered"}
+    assert {reason.value for reason in DropReason if reason.by_design} == {
+        "nested",
+        "repeated",
+        "superseded",
+        "filtered",
+    }
 
 
 class Fails:

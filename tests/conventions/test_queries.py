@@ -175,7 +175,8 @@ def test_message_text(content: object, text: str) -> None:
         ASKED,
         '{"query": "x"}',
         "[1]",
-        "null",
+        "404",
+        "true",
         '"quoted"',
         "<b>",
         "</div>",
@@ -267,9 +268,6 @@ NOTHING: dict[str, Any] = {
     "list of texts under a usual key": {"query": ["a", "b"]},
     "texts": ["a", "b"],
     "numbers": [1, 2],
-    "number": 3,
-    "null": None,
-    "true": True,
     "empty object": {},
     "empty list": [],
     "empty text": "",
@@ -337,17 +335,63 @@ def test_hidden(value: object, mime_type: object) -> None:
         ('{"query": "\\ud83c\\udfac film \\ud83c\\udf', Query("\U0001f3ac film ")),
         ('{"query": "film \\ud83c', Query("film ")),
         ('{"query_bundle": {"query_str": "Who dir', Query("Who dir")),
-        ('{"messages": [{"role": "user", "content": "Who dir', Query("Who dir")),
         ('{"data": {"retriever": {"top_k": 3, "query": "Who', Query("Who")),
         ('"Who dir', Query("Who dir")),
-        ('{"context": "long and cut', Query("long and cut")),
         ('{"context": "long", "question": "Wh', Query("Wh")),
-        ('{"query": "<24-dim', Query("<24-dim")),
+        ('{"query": "<24-dim', NO_QUERY),
+        ('{"input": "ToolCall(tool_name=\'search\', tool_', NO_QUERY),
     ],
 )
 def test_cut(text: str, query: Query) -> None:
     """JSON cut by the length limit: the usual key as far as it can be read."""
     assert read_query(text, JSON) == query
+
+
+@pytest.mark.parametrize(
+    ("text", "weak"),
+    [
+        ('{"messages": [{"role": "user", "content": "Who dir', "Who dir"),
+        ('{"messages": [{"role": "user", "content": "old"}, {"role": "assi', "old"),
+        ('{"context": "long and cut', "long and cut"),
+    ],
+)
+def test_cut_without_a_usual_key(text: str, weak: str) -> None:
+    """In cut JSON nothing is the only text or the last message for sure; it counts where nothing else does."""
+    assert read_query(text, JSON) == Query(weak=weak)
+
+
+@pytest.mark.parametrize(
+    ("text", "mime_type"), [("null", None), ("None", None), ("{}", None), ("[ ]", None), ("null", JSON)]
+)
+def test_no_input(text: str, mime_type: object) -> None:
+    """What a framework writes where there was no input counts as a question only where nothing else does."""
+    assert read_query(text, mime_type) == Query(weak=text)
+    assert read_query(text, "text/plain") == Query(text)
+
+
+@pytest.mark.parametrize("text", ["404", "1e5", "true", " 7"])
+def test_json_that_is_a_word(text: str) -> None:
+    """Text that parses as JSON but does not begin like it is the question, as instrumentors call all such text JSON."""
+    assert read_query(text, JSON) == Query(text)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"ev": "StartEvent()"},
+        {"ctx": "<Context object at 0x1>", "ev": "StartEvent()"},
+        {"start_event": "Ask(query='Who?')", "tags": {"run": {"run_id": "zFvl8hZO6z"}}},
+        {"user_id": "u-123", "messages": ["Who?"]},
+        {"user_id": "u-123", "top_k": 3},
+        {"userId": "u-123"},
+        {"language": "en", "k": 3},
+        {"graph": None, "update": None, "resume": "yes", "goto": []},
+        {"term": "Who?", "filters": ["lang"]},
+    ],
+)
+def test_only_text_that_is_no_question(data: object) -> None:
+    """Who asks, in which language, a run's id or a graph's command is no question; texts in lists count as others."""
+    assert read_query(json.dumps(data), JSON) == NO_QUERY
 
 
 @pytest.mark.parametrize(
@@ -463,7 +507,9 @@ def test_any_json(data: object, draw: st.DataObject) -> None:
 
 
 @given(
-    st.text(st.characters(exclude_characters="\0"), min_size=1).filter(lambda text: text.strip().isalnum())
+    st.text(st.characters(exclude_characters="\0"), min_size=1).filter(
+        lambda text: text.strip().isalnum() and text.strip().lower() not in ("null", "none", "undefined")
+    )
 )
 def test_any_question(text: str) -> None:
     """A question arrives letter by letter, as plain text, in JSON, and in a message."""

@@ -52,7 +52,7 @@ def unflatten(attributes: Mapping[str, Any], prefix: str) -> dict[int, Fields] |
         if rest == "":
             present = True
             for index, element in enumerate(output_elements(data) or ()):
-                _add(found.setdefault(index, {}), fields_of(element))
+                _add(found.setdefault(index, {}), fields_of(_parsed(element)))
         elif rest[0] == ".":
             present = True
             place = _place(rest) if len(rest) <= _MAX_KEY else None
@@ -67,6 +67,9 @@ def unflatten(attributes: Mapping[str, Any], prefix: str) -> dict[int, Fields] |
                 nested[field.removeprefix("metadata.")] = data
             else:
                 fields[field] = data
+    for fields in found.values():
+        if fields.get("content") is None and (text := _text_of(fields)) is not None:
+            fields["content"] = text
     return {index: found[index] for index in sorted(found)[:MAX_DOCUMENTS]} if present else None
 
 
@@ -140,12 +143,18 @@ def output_elements(value: object) -> list[Any] | None:
     an object that has a text, else the one whose key says so, else the only one.
     """
     data = _parsed(value)
+    if isinstance(data, str):  # JSON text of JSON text
+        data = _parsed(data)
     if isinstance(data, (list, tuple)):
         return list(data[:MAX_DOCUMENTS])
     if not isinstance(data, Mapping):
         return None
     if not data:
         return []
+    if all(key.isascii() and key.isdigit() and len(key) < 10 for key in map(str, data)):
+        return [element for _, element in sorted((int(key), element) for key, element in data.items())][
+            :MAX_DOCUMENTS
+        ]
     lists = list(islice(_lists(data), _MAX_TRIED))
     likely = [item for _, item in lists if any(_has_text(element) for element in item[:_MAX_TRIED])]
     likely += [item for key, item in lists if key in LIST_KEYS]
@@ -178,8 +187,10 @@ def number(value: object) -> float | None:
     """Return `value` as a score: a finite number, or text that is one; a boolean is no score."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
+    if isinstance(value, str) and (len(value) >= 64 or "_" in value):
+        return None
     try:
-        score = float(value) if not isinstance(value, str) or len(value) < 64 else math.nan
+        score = float(value)
     except (ValueError, OverflowError):
         return None
     return score if math.isfinite(score) else None
@@ -191,6 +202,9 @@ def source_of(metadata: Mapping[str, Any]) -> str | None:
         source = _sendable(metadata.get(key))
         if source is not None:
             return source
+    flat = _sendable(metadata.get("location.s3Location.uri"))
+    if flat is not None:
+        return flat
     location: Any = metadata.get("location")
     for key in ("s3Location", "uri"):
         location = location.get(key) if isinstance(location, Mapping) else None

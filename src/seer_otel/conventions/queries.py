@@ -22,10 +22,21 @@ QUESTION_KEYS = ("query", "query_str", "question", "input", "inputs", "text", "m
 _MAX_NODES = 2_000  # objects, texts, messages or parts of one that are looked at in an input
 _OTHER_ROLES = ("assistant", "ai", "system", "developer", "tool", "function")
 _ONE_WORD = re.compile(r"<[\w/!-]*>")
+# What a framework writes where there was no input; it may also be typed, so it counts where nothing else does.
+_NO_INPUT = re.compile(r"null|none|undefined|\{\s*\}|\[\s*\]", re.IGNORECASE)
+# The only text of a call's arguments is no question under a key that names something else: whose, where, which.
+_NO_QUESTION_KEY = re.compile(
+    r"""
+      (?:.*[_\W])?(?:ids?|keys?|uuid|user|session|thread|tenant|lang|language|locale|model|mode|namespace|index|path)
+    | .*[a-z](?:Id|ID|Key|Name)                   # userId, sessionID
+    | resume | goto                              # a graph's commands
+    """,
+    re.VERBOSE,
+)
 # What begins like this and ends as its partner in _REPR_ENDS is a value that Python wrote down.
 _REPR_STARTS = re.compile(
     r"""
-      (?P<call>[A-Z_][\w.]*\(\s*\w+\s*=)            # Message(role=..., content=...)
+      (?P<call>[A-Z_][\w.]*\((?:\s*\w+\s*=|\)\Z))     # Message(role=..., content=...), StartEvent()
     | (?P<tagged><\w[\w.]*\()                      # <NodeWithScore(node=...)>
     | (?P<dict>\{\s*'[^']*'\s*:)                   # {'query': ...}
     | (?P<texts>[\[(]\s*')                         # ['a', 'b']
@@ -61,19 +72,17 @@ def read_query(value: object, mime_type: object = None) -> Query:
         return HIDDEN_QUERY
     mime_type = as_data(mime_type)
     if not (isinstance(mime_type, str) and "json" in mime_type.lower()):
+        if mime_type is None and _NO_INPUT.fullmatch(value.strip()):
+            return Query(weak=value)
         # A plain `<b>` may be a question; what stands for a value has more than a word in it.
         return NO_QUERY if _is_stand_in(value) and not _ONE_WORD.fullmatch(value.strip()) else Query(value)
-    data = loads(value)
-    if data is not UNREADABLE:
-        return _in_json(data)
     if value.lstrip()[0] not in '{["':
+        # Instrumentors say JSON of whatever parses as JSON: the question may be 404.
+        if _NO_INPUT.fullmatch(value.strip()):
+            return Query(weak=value)
         return NO_QUERY if _is_stand_in(value) else Query(value)
-    found = _in_json(loads_cut(value))
-    if found != NO_QUERY:
-        return found
-    if REDACTED in value:
-        return HIDDEN_QUERY
-    return NO_QUERY if _is_stand_in(value) else Query(weak=value)
+    data = loads(value)
+    return _in_json(data) if data is not UNREADABLE else _in_cut_json(value)
 
 
 def last_user_message(messages: object) -> Query:
@@ -142,23 +151,48 @@ def _in_json(data: Any) -> Query:
     if not isinstance(data, Mapping):
         return NO_QUERY
     for level in _levels(data):
-        for key in QUESTION_KEYS:
-            for node in level:
-                found = _asked(node.get(key))
-                if found != NO_QUERY:
-                    return found
-        for node in level:
-            found = last_user_message(node.get("messages"))
-            if found != NO_QUERY:
-                return found
-    only = NO_QUERY
-    for text in islice(_texts(data), _MAX_NODES):
-        found = _as_query(text)
-        if found not in (NO_QUERY, only):
-            if only != NO_QUERY:
-                return NO_QUERY
-            only = found
-    return only
+        found = _under(level, QUESTION_KEYS)
+        if found == NO_QUERY:
+            found = next(
+                (q for node in level if (q := last_user_message(node.get("messages"))) != NO_QUERY), found
+            )
+        if found != NO_QUERY:
+            return found
+    return _only_text(data)
+
+
+def _in_cut_json(text: str) -> Query:
+    """The usual keys as far as they can be read; with the rest unknown, nothing is the only text, or the last."""
+    data = loads_cut(text)
+    levels = _levels(data) if isinstance(data, Mapping) else ()
+    found = next((q for level in levels if (q := _under(level, QUESTION_KEYS)) != NO_QUERY), NO_QUERY)
+    if isinstance(data, str):
+        found = _as_query(data)
+    if found.hidden or REDACTED in text:
+        return HIDDEN_QUERY
+    if found.text is not None:
+        return NO_QUERY if _begins_as_stand_in(found.text) else found
+    said = _in_json(data)
+    weak = said.text if said.text is not None and not _begins_as_stand_in(said.text) else text
+    return NO_QUERY if _is_stand_in(weak) else Query(weak=weak)
+
+
+def _under(level: list[Mapping[str, Any]], keys: tuple[str, ...]) -> Query:
+    queries = (_asked(node.get(key)) for key in keys for node in level)
+    return next((query for query in queries if query != NO_QUERY), NO_QUERY)
+
+
+def _only_text(data: Mapping[str, Any]) -> Query:
+    """The one text among a call's arguments; none where there are others, be they reprs or in lists."""
+    found = [
+        (key, text)
+        for key, text in islice(_texts(data), _MAX_NODES)
+        if not is_blank(text) and not _is_placeholder(text)
+    ]
+    if not found or len({text for _, text in found}) > 1:
+        return NO_QUERY
+    key, text = found[0]
+    return NO_QUERY if _NO_QUESTION_KEY.fullmatch(key) else _as_query(text)
 
 
 def _asked(value: object) -> Query:
@@ -172,14 +206,14 @@ def _asked(value: object) -> Query:
     return last_user_message(value)
 
 
-def _texts(data: Mapping[str, Any]) -> Iterator[str]:
-    return (
-        value
-        for level in _levels(data)
-        for node in level
-        for value in node.values()
-        if isinstance(value, str)
-    )
+def _texts(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The texts in `data`, each with its key: those in lists too."""
+    for level in _levels(data):
+        for node in level:
+            for key, value in node.items():
+                for item in value if isinstance(value, (list, tuple)) else (value,):
+                    if isinstance(item, str):
+                        yield (key if item is value else "", item)
 
 
 def _levels(data: Mapping[str, Any]) -> Iterator[list[Mapping[str, Any]]]:
@@ -201,9 +235,20 @@ def _as_query(text: str) -> Query:
 def _is_stand_in(text: str) -> bool:
     """Whether `text` stands for a value that an instrumentor could not write down: `<object>`, or a repr."""
     text = text.strip()
-    if text[0] == "<" and text[-1] == ">" and not any(mark in text[1:-1] for mark in "<>"):
+    if _is_placeholder(text):
         return True
     start = _REPR_STARTS.match(text)
     if start is not None and start.lastgroup is not None:
         return text.endswith(_REPR_ENDS[start.lastgroup])
     return _FIELDS.match(text) is not None
+
+
+def _is_placeholder(text: str) -> bool:
+    text = text.strip()
+    return text[0] == "<" and text[-1] == ">" and not any(mark in text[1:-1] for mark in "<>")
+
+
+def _begins_as_stand_in(text: str) -> bool:
+    """Whether `text`, the end of which may be missing, can be such a value."""
+    text = text.lstrip()
+    return _REPR_STARTS.match(text) is not None or (text[:1] == "<" and ">" not in text)
