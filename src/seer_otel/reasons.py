@@ -10,6 +10,8 @@ class DropReason(str, Enum):
 
     NESTED = "nested"
     """By design: inside another retrieval, or a repetition of it."""
+    REPEATED = "repeated"
+    """By design: the same span ended here before, as with a processor that was added twice."""
     SUPERSEDED = "superseded"
     """By design: a reranker whose output another reranker took."""
     FILTERED = "filtered"
@@ -50,4 +52,4 @@ class DropReason(str, Enum):
     @property
     def by_design(self) -> bool:
         """Whether nothing is missing at the backend because of it."""
-        return self in (DropReason.NESTED, DropReason.SUPERSEDED, DropReason.FILTERED)
+        return self in (DropReason.NESTED, DropReason.REPEATED, DropReason.SUPERSEDED, DropReason.FILTERED)

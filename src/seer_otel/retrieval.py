@@ -16,6 +16,7 @@ class Role(Enum):
     RETRIEVER = auto()
     RERANKER = auto()
     CHAIN = auto()
+    AGENT = auto()
     TOOL = auto()
     LLM = auto()
     EMBEDDING = auto()
@@ -91,6 +92,14 @@ class Retrieval:
     took: tuple[tuple[str | None, str | None], ...] = ()
     hidden_ids: frozenset[str] = frozenset()
     hides_nameless: bool = False
+
+    @property
+    def is_noted(self) -> bool:
+        """Whether it is no retriever by its kind, but a step that notes documents, perhaps another one's.
+
+        An agent may well be a retriever: the kind goes by the name.
+        """
+        return self.role not in (Role.RETRIEVER, Role.RERANKER, Role.AGENT)
 
     @property
     def texts(self) -> tuple[str, ...]:

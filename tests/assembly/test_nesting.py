@@ -180,6 +180,29 @@ def test_chain_repeats_what_lies_beneath_it() -> None:
     assert result.asked(2) == ("query 1", "query 2")
 
 
+@pytest.mark.parametrize("kind", ["TOOL", "LLM", "EVALUATOR", "GUARDRAIL"])
+@pytest.mark.parametrize("at", [(0, 90), (30, 40)], ids=["around", "after"])
+def test_other_steps_repeat_a_retriever(kind: str, at: tuple[int, int]) -> None:
+    """A tool, a model or a judge that notes a retriever's documents again, around it or after it, is no retrieval."""
+    root = span(1, None, "CHAIN", (0, 95), asks="Why?")
+    step = span(3, 1, kind, at, docs=["a"])
+    result = run(root, step, retriever(2, 3 if at[0] == 0 else 1, docs=["a"]))
+    assert (list(result.events), result.finals, result.dropped) == ([2], [2], {3: "nested"})
+
+
+def test_agent_with_the_documents_of_its_retriever() -> None:
+    """An agent may be a retriever by another name: around one it is the event."""
+    result = run(span(1, None, "AGENT", (0, 90), asks="Why?", docs=["a"]), retriever(2, 1, docs=["a"]))
+    assert (list(result.events), result.dropped) == ([1], {2: "nested"})
+
+
+def test_span_that_comes_again() -> None:
+    """A retrieval span that ended here before, as with a processor that was added twice, is no second event."""
+    first = run(retriever(1))
+    again = run(retriever(1), memory=first.memory)
+    assert (list(first.events), again.dropped, again.memory) == ([1], {1: "repeated"}, first.memory)
+
+
 def test_chain_repeats_a_sibling() -> None:
     """A step beside the retriever that hands its documents on, or that there are none, is no retrieval."""
     result = run(span(1, None, "CHAIN", asks="Why?"), retriever(2, 1, docs=["a"]), chain(3, 1, "a"))

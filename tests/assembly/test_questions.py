@@ -323,7 +323,7 @@ def test_message_after_masked_documents_is_no_question() -> None:
 def test_late_spans_are_asked_what_the_root_asked() -> None:
     """A retrieval that comes after its trace was released has the root's question as its task."""
     memory = run(span(1, None, "CHAIN", (0, 30), asks="Why?"), retriever(2, 1)).memory
-    assert memory == Memory(final_sent=True, root_question="Why?")
+    assert memory == Memory(final_sent=True, root_question="Why?", known=frozenset({2}))
     late = run(retriever(3, 1, (40, 50)), memory=memory)
     assert (late.asked(3), late.finals) == (("Why?", "query 3"), [])
     beneath = run(span(4, 1, "TOOL", (40, 60), asks="go"), retriever(5, 4, (45, 50)), memory=late.memory)
@@ -363,4 +363,4 @@ def test_two_requests_under_one_remote_parent() -> None:
     second = run(two, memory=first.memory)
     assert (first.finals, second.finals) == ([1], [])
     assert second.asked(2) == ("query 2", None)
-    assert second.memory == Memory(final_sent=True, root_question="query 2")
+    assert second.memory == Memory(final_sent=True, root_question="query 2", known=frozenset({1, 2}))

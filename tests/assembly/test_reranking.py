@@ -58,6 +58,13 @@ def _overlapping() -> list[Span]:
     ]
 
 
+def test_chunks_that_share_an_id() -> None:
+    """Of the chunks of one document, which share its id, the one with the same text describes a reranked one."""
+    chunks = [doc("A", "1", metadata={"page": 0}), doc("B", "1", metadata={"page": 1})]
+    result = run(ROOT, retriever(2, 1, docs=chunks), reranker(3, 1, docs=[doc("B", "1"), doc("C", "1")]))
+    assert [each.metadata for each in result.events[3].context] == [{"page": 1}, {"page": 0}]
+
+
 def test_metadata_from_an_inner_retrieval() -> None:
     """Where the outer list has lost a document's metadata the retrieval inside still has it."""
     result = run(

@@ -27,6 +27,9 @@ FINAL = "seer_otel.final"
 PARTIAL = "seer_otel.partial"
 ATTRIBUTES_DROPPED = "seer_otel.attributes_dropped"
 
+MAX_KNOWN = 100
+"""Retrieval spans of one released part whose ids are remembered."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -48,10 +51,12 @@ class Memory:
     Attributes:
         final_sent: whether an event of it was marked as the final context.
         root_question: what its root asked.
+        known: ids of its retrieval spans, the last ones of very many.
     """
 
     final_sent: bool = False
     root_question: str | None = None
+    known: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +98,19 @@ def assemble(
     memory = memory or Memory()
     tree = Tree(spans)
     read = {span.span_id: found for span in tree.spans if (found := _read(span, rules)) is not None}
+    repeated = [span_id for span_id in read if span_id in memory.known]
+    for span_id in repeated:
+        del read[span_id]
+    known = memory.known.union(list(read)[-MAX_KNOWN:])
     questions = Questions(tree, read, rules.hiding, memory.root_question)
     root_question = questions.of_root(whole=partial is None) or memory.root_question
+    dropped = dict.fromkeys(repeated, DropReason.REPEATED)
     if not read:
-        return Assembly((), {}, replace(memory, root_question=root_question))
+        return Assembly((), dropped, replace(memory, root_question=root_question))
     retrievals = hide_forgotten(tree, read)
     nesting = nest(tree, retrievals, hops=rules.nested == "all")
     reranked = rerank(nesting.candidates, retrievals.values())
-    dropped = nesting.dropped | reranked.dropped
+    dropped |= nesting.dropped | reranked.dropped
     trace_marks, metadata = Marks(tree), Metadata(tree, rules.metadata_keys)
 
     drafts: list[tuple[Candidate, Event]] = []
@@ -123,7 +133,7 @@ def assemble(
     return Assembly(
         events,
         dropped,
-        Memory(memory.final_sent or final, root_question),
+        Memory(memory.final_sent or final, root_question, known),
         attributes_dropped=sum(candidate.retrieval.span.dropped_attributes > 0 for candidate, _ in drafts),
         labels_unreadable=labels_unreadable,
     )

@@ -34,7 +34,7 @@ def hide_forgotten(tree: Tree, retrievals: Mapping[int, Retrieval]) -> dict[int,
     plain = {
         text
         for span_id, found in left.items()
-        if span_id not in doubtful and found.role not in (Role.CHAIN, Role.RERANKER)
+        if span_id not in doubtful and not found.is_noted and found.role is not Role.RERANKER
         for text in found.texts
     }
     for span_id, ids_tell in doubtful.items():
@@ -74,7 +74,7 @@ def _doubtful(tree: Tree, retrievals: Mapping[int, Retrieval]) -> dict[int, bool
             continue
         if span_id in around:
             doubtful[span_id] = around[span_id]
-        elif found.role is Role.CHAIN and not _masks(found) and first is not None and first <= end:
+        elif found.is_noted and not _masks(found) and first is not None and first <= end:
             doubtful[span_id] = first_without_ids is None or end < first_without_ids
     return doubtful
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..reasons import DropReason
-from ..retrieval import Document, Retrieval, Role, State
+from ..retrieval import Document, Retrieval, State
 from ..spans import Span
 from .tree import Tree
 
@@ -67,7 +67,7 @@ def nest(tree: Tree, retrievals: Mapping[int, Retrieval], hops: bool) -> Nesting
         hops: whether other documents inside a retrieval are candidates too (`nested="all"`).
     """
     result = Nesting()
-    repeating = _repeating_chains(retrievals)
+    repeating = _repeating(retrievals)
     wraps = _around_documents(tree, retrievals, repeating)
     places: dict[int, _Place | None] = {}
     chosen: list[_Place] = []
@@ -157,15 +157,15 @@ def _around_documents(tree: Tree, retrievals: Mapping[int, Retrieval], repeating
     return around
 
 
-def _repeating_chains(retrievals: Mapping[int, Retrieval]) -> set[int]:
-    """Chains that only repeat what a retrieval of their trace found: pipelines that note their documents again."""
-    own = [each for each in retrievals.values() if each.role is not Role.CHAIN]
+def _repeating(retrievals: Mapping[int, Retrieval]) -> set[int]:
+    """Steps that only repeat what a retrieval of their trace found: pipelines, models and judges that note it again."""
+    own = [each for each in retrievals.values() if not each.is_noted]
     lists = {each.texts for each in own if each.state is State.FOUND}
     nothing = any(each.state is State.EMPTY for each in own)
     return {
         span_id
         for span_id, each in retrievals.items()
-        if each.role is Role.CHAIN
+        if each.is_noted
         and ((each.state is State.FOUND and each.texts in lists) or (each.state is State.EMPTY and nothing))
     }
 

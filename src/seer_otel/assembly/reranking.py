@@ -197,16 +197,19 @@ class _Descriptions:
 
     def complete(self, reranker: Retrieval, sources: Iterable[Retrieval]) -> Retrieval:
         """Return a reranker whose documents have what the same ones had where it took them, or last before it."""
-        taken: dict[str | None, Document] = {}
+        # By text as well, as the chunks of one document may share its id.
+        taken: dict[tuple[str | None, str | None], Document] = {}
         for source in sources:
             for document in source.documents:
                 if document.metadata:
-                    taken.setdefault(document.id, document)
+                    taken.setdefault((document.id, document.text), document)
+                    taken.setdefault((document.id, None), document)
 
         def described(document: Document) -> Document:
             if document.metadata or document.id is None or document.id in self._masked:
                 return document
-            same = taken.get(document.id) or self._latest(document.id, reranker.span.end)
+            same = taken.get((document.id, document.text)) or taken.get((document.id, None))
+            same = same or self._latest(document.id, reranker.span.end)
             if same is None:
                 return document
             return replace(document, metadata=same.metadata, source=document.source or same.source)
