@@ -10,6 +10,7 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -101,14 +102,25 @@ def test_twice_with_a_key_of_the_first_call(
 def test_other_settings(provider: TracerProvider, caplog: pytest.LogCaptureFixture) -> None:
     """A second call with other settings returns the first processor, and one warning names them without values."""
     first = attach(provider, api_key=KEY, sample_rate=0.25)
-    other = attach(
-        provider, sample_rate=0.5, api_key="seer_another_secret", nested="all", redact=lambda event: event
-    )
+    other = attach(provider, sample_rate=0.5, api_key="seer_another_secret", nested="all")
     assert other is first
     assert first.config.sample_rate == 0.25
     [line] = warnings(caplog)
-    assert line.endswith("and these differ: api_key, nested, redact, sample_rate.")
+    assert line.endswith("and these differ: api_key, nested, sample_rate.")
     assert "secret" not in line
+
+
+def test_a_late_hook(provider: TracerProvider, caplog: pytest.LogCaptureFixture) -> None:
+    """A hook that only a later call has is taken over, as the first may be zero-code's; one that differs is not."""
+    memory = InMemoryTransport()
+    first = attach(provider, transport=memory, sample_rate=1.0)
+    assert attach(provider, redact=lambda event: replace(event, task="hidden")) is first
+    assert attach(provider, redact=lambda event: event) is first
+    ask(provider)
+    assert first.flush(10).complete
+    assert [event["task"] for event in memory.events] == ["hidden"]
+    [line] = warnings(caplog)
+    assert line.endswith("and these differ: redact.")
 
 
 def test_another_memory(provider: TracerProvider, caplog: pytest.LogCaptureFixture) -> None:

@@ -35,7 +35,7 @@ def test_defaults() -> None:
         "outermost",
         True,
     )
-    assert (config.timeout, config.max_queue_size, config.max_trace_age) == (5.0, 16_384, 300.0)
+    assert (config.timeout, config.max_queue_size, config.max_trace_age) == (5.0, 131_072, 300.0)
 
 
 @pytest.mark.parametrize(

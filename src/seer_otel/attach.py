@@ -98,13 +98,21 @@ def _no_place(provider: object) -> str:
 
 
 def _compare(first: SeerSpanProcessor, settings: dict[str, Any]) -> None:
-    """Warn of settings that differ; those that a later call leaves out are the first call's."""
+    """Warn of settings that differ; those that a later call leaves out are the first call's.
+
+    A hook that the first call did not have is taken over: under zero-code, where the first call is not the
+    application's, its events would leave unredacted.
+    """
     have = {name: value for name, value in vars(first.config).items() if name not in ("enabled", "hiding")}
     given = {name: value for name, value in settings.items() if value is not None}
     wanted = vars(load({**have, **given}, {}))
-    differing = sorted(name for name in given if wanted[name] != have[name])
+    late = {name: given[name] for name in ("redact", "filter") if name in given and have[name] is None}
+    if late:
+        first.use_hooks(**late)
+    differing = sorted(name for name in given if name not in late and wanted[name] != have[name])
     if differing:
         logger.warning(
-            "attach() was called before on this provider; the first call's settings stay, and these differ: %s.",
+            "This provider has a seer-otel processor, from an earlier attach() or from zero-code; its settings stay,"
+            " and these differ: %s.",
             ", ".join(differing),
         )

@@ -110,7 +110,7 @@ class Config:
     )
     timeout: float = _setting(5.0, "SEER_OTEL_TIMEOUT", "Seconds for a request.", float)
     max_queue_size: int = _setting(
-        16_384, "SEER_OTEL_MAX_QUEUE_SIZE", "Starts and ends of spans that wait to be taken.", int
+        131_072, "SEER_OTEL_MAX_QUEUE_SIZE", "Starts and ends of spans that wait to be taken.", int
     )
     max_trace_age: float = _setting(
         300.0, "SEER_OTEL_MAX_TRACE_AGE", "Seconds after which an open trace is sent as partial.", float

@@ -23,8 +23,8 @@ _CURES = {
     DropReason.REDACT_FAILED: "the redact hook raised or returned no event, and nothing is sent unredacted.",
     DropReason.QUEUE_FULL: "spans come faster than they can be taken. Raise SEER_OTEL_MAX_QUEUE_SIZE.",
     DropReason.OUTBOX_FULL: "too many events wait for the backend. Lower SEER_SAMPLE_RATE, or look at the backend.",
-    DropReason.UNAUTHORIZED: "the backend refuses the key. Check SEER_API_KEY and SEER_INGESTION_URL; the next try"
-    " is in a minute.",
+    DropReason.UNAUTHORIZED: "the backend refuses the key, or there is none. Check SEER_API_KEY and"
+    " SEER_INGESTION_URL; the next try is in a minute.",
     DropReason.REJECTED: "the backend refuses the event for good. Check that SEER_INGESTION_URL is the full URL of"
     " a log endpoint.",
     DropReason.TOO_LARGE: "the backend refuses its size, even cut.",
@@ -39,10 +39,12 @@ class Notices:
     """Throttled warnings.
 
     Args:
+        endpoint: where events go.
         clock: monotonic seconds.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, endpoint: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._endpoint = endpoint
         self._clock = clock
         self._lock = threading.RLock()  # a finalizer that ends a span may run in the middle of this
         self._last: dict[str, float] = {}
@@ -68,12 +70,19 @@ class Notices:
         _log(logging.WARNING, message + "%s%s", *args, suffix, where)
         return True
 
-    def dropped(self, reason: DropReason, status: int | None = None) -> None:
-        """Say why a retrieval was not sent, where somebody can do something about it."""
+    def dropped(self, reason: DropReason, status: int | None = None, count: int = 1) -> None:
+        """Say why retrievals were not sent, where somebody can do something about it.
+
+        Args:
+            reason: why.
+            status: the answer of the backend that refused them.
+            count: how many, at least 1.
+        """
         cure = _CURES.get(reason)
         if cure is not None:
-            answer = f", HTTP {status}" if status is not None else ""
-            self.warn(f"dropped {reason}", "A retrieval was not sent (%s%s): %s", reason.value, answer, cure)
+            who = "A retrieval was" if count == 1 else f"{count} retrievals were"
+            answer = f", HTTP {status} from {self._endpoint}" if status is not None else ""
+            self.warn(f"dropped {reason}", "%s not sent (%s%s): %s", who, reason.value, answer, cure)
 
     def assembled(self, attributes_dropped: int, labels_unreadable: int) -> None:
         """Say that events are sent with something missing."""
@@ -107,7 +116,8 @@ class Notices:
         what = f"it answered HTTP {status}" if status is not None else f"no answer came ({error})"
         if self.warn(
             "retrying",
-            "Events wait for the backend: %s. They are tried again. Check SEER_INGESTION_URL.",
+            "Events wait for the backend at %s: %s. They are tried again. Check SEER_INGESTION_URL.",
+            self._endpoint,
             what,
         ):
             self._in_trouble = True

@@ -91,7 +91,12 @@ class SeerSpanProcessor(SeerContextProcessor):
     @property
     def config(self) -> Config:
         """The settings in force."""
-        return self._config
+        return self._config if self._pipeline is None else self._pipeline.config
+
+    def use_hooks(self, **hooks: Any) -> None:
+        """Take over `redact` or `filter` where `attach()` got one only when it was called again."""
+        if self._pipeline is not None:
+            self._pipeline.use_hooks(**hooks)
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Note that a span is open; never raises, never waits."""

@@ -34,7 +34,7 @@ class Post:
     def __init__(self, transport: Any, clock: Callable[[], float] = time.monotonic) -> None:
         self.transport = transport
         self.counters = Counters()
-        self.outbox = Outbox(transport, self.counters, Notices(clock), clock)
+        self.outbox = Outbox(transport, self.counters, Notices("http://127.0.0.1/v1/log", clock), clock)
 
     def put(self, name: str, empty: bool = False, texts: tuple[str, ...] = ("a text",)) -> None:
         body = {"task": name, "context": [] if empty else [{"text": text} for text in texts]}

@@ -237,6 +237,15 @@ def test_reopening(mark: dict[str, Any]) -> None:
     assert (counts.traces_seen, counts.traces_sampled_out, counts.seen) == (1, 0, 2)
 
 
+def test_reopening_before_anything_was_left_out() -> None:
+    """A label on the first span to end brings a dropped trace back whole, as nothing of it is missing."""
+    target = buffer(rate=0.0)
+    target.take(span(KEPT, 1), STARTED, 0.0)
+    both(target, span(KEPT, 2, parent=1, attributes={**RETRIEVER, marks.GROUND_TRUTH_IDS: ("doc-1",)}))
+    released = target.take(span(KEPT, 1), ENDED, 0.0)
+    assert (ids(released), released and released.partial) == ([2, 1], None)
+
+
 def test_only_the_first_explicit_rate_reopens() -> None:
     """After a first explicit rate that leaves the trace out, a second one does not bring it back."""
     target = buffer(rate=0.0)

@@ -237,14 +237,14 @@ def test_losses_beyond_memory(
 def test_the_queue_is_bounded_in_bytes(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large spans leave room for fewer of them in the queue."""
     monkeypatch.setattr(module, "MAX_QUEUE_BYTES", 1024 * 1024)
-    monkeypatch.setattr(module, "MIN_ROOM", 16)
+    monkeypatch.setattr(module, "MIN_ROOM", 32)
     app = make_app()
     app.turn()
     assert app.pipeline._room > 500
     for _ in range(200):
         app.tracer.start_span("large", attributes={"text": "x" * 50_000}).end()
     app.turn()
-    assert app.pipeline._room == 16
+    assert app.pipeline._room == 32
 
 
 # --- Flush and shutdown ---

@@ -151,9 +151,9 @@ class Outbox:
         self.drain(deadline)
         with self._lock:
             self._closed = True
-            for waiting in self._waiting:
-                self._bytes -= len(waiting.item.body)
-                self._drop(DropReason.SHUTDOWN)
+            if self._waiting:
+                self._drop(DropReason.SHUTDOWN, count=len(self._waiting))
+            self._bytes -= sum(len(waiting.item.body) for waiting in self._waiting)
             self._waiting.clear()
             self._more.notify_all()
             idle = not self._in_flight
@@ -168,9 +168,9 @@ class Outbox:
         heapq.heappush(self._waiting, _Waiting(due, self._numbers, item))
         self._more.notify()
 
-    def _drop(self, reason: DropReason, status: int | None = None) -> None:
-        self._counters.drop(reason)
-        self._notices.dropped(reason, status)
+    def _drop(self, reason: DropReason, status: int | None = None, count: int = 1) -> None:
+        self._counters.drop(reason, count)
+        self._notices.dropped(reason, status, count)
 
     def _help(self, now: float) -> None:
         """Start a thread: the first one, or another where a backlog meets a slow backend."""

@@ -60,6 +60,7 @@ class Trace:
         known: ids of all spans seen here, to tell a local root.
         root_ended: whether a span without a parent has ended.
         local_root_ended: whether a span has ended whose parent is remote or was not seen here.
+        left_out: whether an ended span was left out, as sampling had decided against the trace.
         damage: why spans of it are missing for good.
         memory: what an earlier released part left.
     """
@@ -78,6 +79,7 @@ class Trace:
     seen: int = 0
     root_ended: bool = False
     local_root_ended: bool = False
+    left_out: bool = False
     damage: str | None = None
     memory: Memory = field(default_factory=Memory)
 
@@ -158,6 +160,8 @@ class Buffer:
             if convention.is_retrieval(attributes):
                 trace.seen += 1
                 self._counters.add("seen")
+        else:
+            trace.left_out = True
         if self._sees_starts and trace.root_ended and not trace.open:
             return self._close(trace, None)
         if len(trace.known) >= 4 * self._limits.max_spans:
@@ -229,7 +233,8 @@ class Buffer:
             if asked is not None:
                 trace.rate, trace.rate_is_explicit = asked, True
         if trace.labelled or (trace.rate_is_explicit and sampling.keeps(trace.trace_id, trace.rate)):
-            trace.kept, trace.damage = True, "sampled_late"
+            trace.kept = True
+            trace.damage = "sampled_late" if trace.left_out else trace.damage
             self._counters.add("traces_sampled_out", -1)
 
     def _close(self, trace: Trace, partial: str | None) -> Release:

@@ -22,10 +22,14 @@ MAX_REMEMBERED = 4_000
 
 
 class Dispatch:
-    """Sends traces on. Runs in the worker, as do the user's hooks that it calls."""
+    """Sends traces on. Runs in the worker, as do the user's hooks that it calls.
+
+    Attributes:
+        config: the settings; hooks may come late.
+    """
 
     def __init__(self, config: Config, outbox: Outbox, counters: Counters, notices: Notices) -> None:
-        self._config = config
+        self.config = config
         self._rules = config.rules
         self._outbox = outbox
         self._counters = counters
@@ -88,20 +92,21 @@ class Dispatch:
         self._notices.dropped(reason)
 
     def _accepts(self, event: Event) -> bool:
-        if self._config.filter is None:
+        if self.config.filter is None:
             return True
         try:
-            return bool(self._config.filter(event))
+            return bool(self.config.filter(event))
         except Exception as error:  # noqa: BLE001 - the hook is the application's
             self._notices.warn("filter", "The filter hook failed; its event is not sent.", error=error)
             return False
 
     def _redacted(self, event: Event) -> Event | None:
         """The event as the user's hook wants it; None if the hook fails or empties it."""
-        if self._config.redact is None:
+        if self.config.redact is None:
             return event
         try:
-            redacted = self._config.redact(event)
+            redacted = self.config.redact(event)
             return redacted if isinstance(redacted, Event) and redacted.task.strip() else None
-        except Exception:  # noqa: BLE001 - the hook is the application's; the error's text may quote what was to be hidden
+        except Exception as error:  # noqa: BLE001 - the hook is the application's
+            self._notices.warn("redact", "The redact hook failed; its event is not sent.", error=error)
             return None

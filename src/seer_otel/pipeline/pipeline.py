@@ -14,8 +14,10 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import chain
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from opentelemetry.sdk.trace import ReadableSpan
 
@@ -45,7 +47,8 @@ SHUTDOWN = 5.0
 IDLE = 60.0
 """Seconds between two looks at whether the pipeline is still there, while nothing is open."""
 MAX_QUEUE_BYTES = 64 * 1024 * 1024
-"""Bytes that the queue may hold, by the average size of the spans that went through it. A hook cannot measure."""
+"""Bytes that the queue may hold, by the average size of the spans that went through it, as a hook cannot measure.
+Each span is in it twice: when it starts, and when it ends."""
 MIN_ROOM = 512
 """Entries that always find room."""
 MAX_LOST = 10_000
@@ -88,7 +91,7 @@ class Pipeline:
         self._queue: deque[tuple[ReadableSpan, bool]] = deque()
         self._lost: deque[tuple[int, bool]] = deque(maxlen=MAX_LOST)
         self._lost_unknown = 0
-        self._notices = Notices(self._clock)
+        self._notices = Notices(self.config.endpoint, self._clock)
         self._counters = Counters()
         limits = Limits(max_age=self.config.max_trace_age)
         self._buffer = Buffer(self.config.sample_rate, self._sees_starts, self._counters, limits)
@@ -136,6 +139,11 @@ class Pipeline:
         finally:
             if alone:
                 self._inside.discard(thread)
+
+    def use_hooks(self, **hooks: Any) -> None:
+        """Take hooks over that were given late; they see the events of traces that are released from now on."""
+        self.config = replace(self.config, **hooks)
+        self._dispatch.config = self.config
 
     def flush(self, timeout: float, *, unfinished: bool = True) -> FlushResult:
         """Release traces and wait until their events have an answer.
@@ -272,7 +280,7 @@ class Pipeline:
                 self._dispatch.send(released)
         self._account_for_lost(now)
         if not self._closed:
-            room = max(MIN_ROOM, MAX_QUEUE_BYTES // self._buffer.average_size)
+            room = max(MIN_ROOM, 2 * MAX_QUEUE_BYTES // self._buffer.average_size)
             self._room = min(self.config.max_queue_size, room)
         for released in chain(self._buffer.overdue(now), release() if release is not None else ()):
             self._dispatch.send(released)
