@@ -191,9 +191,14 @@ def test_other_steps_repeat_a_retriever(kind: str, at: tuple[int, int]) -> None:
 
 
 def test_agent_with_the_documents_of_its_retriever() -> None:
-    """An agent may be a retriever by another name: around one it is the event."""
+    """An agent may be a retriever by another name: it is the event unless a retriever beneath it found the same."""
     result = run(span(1, None, "AGENT", (0, 90), asks="Why?", docs=["a"]), retriever(2, 1, docs=["a"]))
+    assert (list(result.events), result.dropped) == ([2], {1: "nested"})
+    result = run(span(1, None, "AGENT", (0, 90), asks="Why?", docs=["b"]), retriever(2, 1, docs=["a"]))
     assert (list(result.events), result.dropped) == ([1], {2: "nested"})
+    chain = span(1, None, "CHAIN", (0, 90), asks="Why?")
+    result = run(chain, retriever(2, 1, (10, 20), docs=["a"]), span(3, 1, "AGENT", (30, 40), docs=["a"]))
+    assert (list(result.events), result.finals) == ([2, 3], [3])
 
 
 def test_span_that_comes_again() -> None:

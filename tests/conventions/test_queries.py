@@ -387,6 +387,7 @@ def test_json_that_is_a_word(text: str) -> None:
         {"language": "en", "k": 3},
         {"graph": None, "update": None, "resume": "yes", "goto": []},
         {"term": "Who?", "filters": ["lang"]},
+        {"args": ["Who?"], "kwargs": {}},
     ],
 )
 def test_only_text_that_is_no_question(data: object) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..reasons import DropReason
-from ..retrieval import Document, Retrieval, State
+from ..retrieval import Document, Retrieval, Role, State
 from ..spans import Span
 from .tree import Tree
 
@@ -67,7 +67,7 @@ def nest(tree: Tree, retrievals: Mapping[int, Retrieval], hops: bool) -> Nesting
         hops: whether other documents inside a retrieval are candidates too (`nested="all"`).
     """
     result = Nesting()
-    repeating = _repeating(retrievals)
+    repeating = _repeating(tree, retrievals)
     wraps = _around_documents(tree, retrievals, repeating)
     places: dict[int, _Place | None] = {}
     chosen: list[_Place] = []
@@ -157,17 +157,31 @@ def _around_documents(tree: Tree, retrievals: Mapping[int, Retrieval], repeating
     return around
 
 
-def _repeating(retrievals: Mapping[int, Retrieval]) -> set[int]:
-    """Steps that only repeat what a retrieval of their trace found: pipelines, models and judges that note it again."""
-    own = [each for each in retrievals.values() if not each.is_noted]
+def _repeating(tree: Tree, retrievals: Mapping[int, Retrieval]) -> set[int]:
+    """Steps that only repeat what a retriever of their trace found: pipelines, models and judges that note it again.
+
+    An agent may be a retriever of its own, so it repeats only what a retriever beneath it found.
+    """
+    own = [each for each in retrievals.values() if not each.is_noted and each.role is not Role.AGENT]
     lists = {each.texts for each in own if each.state is State.FOUND}
     nothing = any(each.state is State.EMPTY for each in own)
-    return {
-        span_id
-        for span_id, each in retrievals.items()
-        if each.is_noted
-        and ((each.state is State.FOUND and each.texts in lists) or (each.state is State.EMPTY and nothing))
-    }
+    repeating: set[int] = set()
+    agents: dict[int, tuple[str, ...]] = {}
+    for span_id, each in retrievals.items():
+        if each.state is State.FOUND and each.texts in lists:
+            if each.role is Role.AGENT:
+                agents[span_id] = each.texts
+            elif each.is_noted:
+                repeating.add(span_id)
+        elif each.is_noted and each.state is State.EMPTY and nothing:
+            repeating.add(span_id)
+    for each in own if agents else ():
+        above = tree.parent(each.span)
+        while above is not None:
+            if above.span_id in agents and agents[above.span_id] == each.texts:
+                repeating.add(above.span_id)
+            above = tree.parent(above)
+    return repeating
 
 
 def _completed(outer: Retrieval, inner: Sequence[Retrieval]) -> Retrieval:

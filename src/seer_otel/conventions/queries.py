@@ -192,7 +192,7 @@ def _only_text(data: Mapping[str, Any]) -> Query:
     if not found or len({text for _, text in found}) > 1:
         return NO_QUERY
     key, text = found[0]
-    return NO_QUERY if _NO_QUESTION_KEY.fullmatch(key) else _as_query(text)
+    return NO_QUERY if key is None or _NO_QUESTION_KEY.fullmatch(key) else _as_query(text)
 
 
 def _asked(value: object) -> Query:
@@ -206,14 +206,14 @@ def _asked(value: object) -> Query:
     return last_user_message(value)
 
 
-def _texts(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The texts in `data`, each with its key: those in lists too."""
+def _texts(data: Mapping[str, Any]) -> Iterator[tuple[str | None, str]]:
+    """The texts in `data`, each with its key, or without one in a list."""
     for level in _levels(data):
         for node in level:
             for key, value in node.items():
                 for item in value if isinstance(value, (list, tuple)) else (value,):
                     if isinstance(item, str):
-                        yield (key if item is value else "", item)
+                        yield (key if item is value else None, item)
 
 
 def _levels(data: Mapping[str, Any]) -> Iterator[list[Mapping[str, Any]]]:
