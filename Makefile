@@ -15,7 +15,8 @@ TYPED_TESTS = $(wildcard tests/typing tests/typing*.py tests/test_typing*.py)
 .PHONY: help test lint format demo bench pins clean
 
 help:
-	@echo "make demo    a traced application, its events and their evaluation, all on this machine"
+	@echo "make demo    a traced application, its events and their evaluation, all on this machine;"
+	@echo "             its backend goes on until Ctrl-C: make demo ARGS=--once ends after the table"
 	@echo "make test    all tests but the end-to-end ones, against the built wheel, on the newest Python here"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  lets ruff repair and format"

@@ -72,6 +72,6 @@ def finish(seer: SeerSpanProcessor) -> None:
     result = seer.flush()
     stats = seer.stats()
     dropped = {reason.value: count for reason, count in stats.dropped.items() if not reason.by_design}
-    print(f"Events sent: {stats.sent}. To see them: seer-otel show")
+    print(f"Events sent: {stats.sent}. `seer-otel serve` printed at its start how to see them.")
     if dropped or not result.complete:
         sys.exit(f"Not sent: {dropped or result.held}")

@@ -13,6 +13,8 @@ import contextlib
 import json
 import logging
 import os
+import random
+import shlex
 import shutil
 import socket
 import subprocess
@@ -26,7 +28,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import track
 from rich.table import Table
 from rich.text import Text
@@ -39,10 +41,16 @@ QUESTIONS = Path(__file__).with_name("questions.jsonl")
 FOLDER = Path(".seer-otel-demo")
 PORT = 8790
 SAMPLE_RATE = 0.5
+SEED = 60
+"""Of the trace ids, which decide what is sampled: each run has the same counts."""
 EVENTS = {"plain": 1, "wide": 1, "multi-hop": 3}
 """Events of one question by query engine: a multi-hop one has two retrievals and a reranker."""
 WORST = 5
 """Questions shown of those with the worst final contexts."""
+LEFT_OUT = {
+    "nested": "spans inside a retrieval that found the same (LlamaIndex traces each search twice); nothing is missing"
+}
+"""What a reason says about this application."""
 FAULTS = 3
 """Faults shown; where one thing breaks, all the others do."""
 
@@ -153,9 +161,20 @@ def run_application(url: str) -> tuple[list[Asked], Any, list[str]]:
     console.print("Loading LlamaIndex ...")
     import app
     from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
-    from opentelemetry.sdk.trace import SpanLimits, TracerProvider
+    from opentelemetry.sdk.trace import IdGenerator, SpanLimits, TracerProvider
 
     from seer_otel import SeerSpanProcessor, using_ground_truth, using_sample_rate
+
+    class SameIds(IdGenerator):
+        """The same ids in each run; an application leaves this to the SDK, whose ids are random."""
+
+        traces, spans = random.Random(SEED), random.Random(SEED)
+
+        def generate_trace_id(self) -> int:
+            return self.traces.getrandbits(128) or 1
+
+        def generate_span_id(self) -> int:
+            return self.spans.getrandbits(64) or 1
 
     rows = [json.loads(line) for line in QUESTIONS.read_text(encoding="utf-8").splitlines()]
     passages = {passage["id"]: passage["text"] for row in rows for passage in row["context"]}
@@ -166,7 +185,8 @@ def run_application(url: str) -> tuple[list[Asked], Any, list[str]]:
     notes = Notes()
     logging.getLogger("seer_otel").addHandler(notes)
     # A span of 60 passages has more attributes than the SDK's limit of 128.
-    provider = TracerProvider(span_limits=SpanLimits(max_span_attributes=10_000))
+    limits = SpanLimits(max_span_attributes=10_000)
+    provider = TracerProvider(id_generator=SameIds(), span_limits=limits)
     seer = SeerSpanProcessor(endpoint=f"{url}/v1/log", sample_rate=SAMPLE_RATE)
     provider.add_span_processor(seer)
     LlamaIndexInstrumentor().instrument(tracer_provider=provider)
@@ -222,23 +242,41 @@ def report(asked: list[Asked], stats: Any, notes: list[str], events: list[dict[s
     def row(name: str, value: object, remark: str = "") -> None:
         table.add_row(name, str(value), Text(remark, "dim"))
 
-    row("Questions asked", len(asked), f"{labelled} labelled, always kept; the rest sampled at {SAMPLE_RATE}")
-    row("Sampled out", stats.traces_sampled_out, "whole traces, by their id")
-    row("Events received", arrived.total(), f"{expected.total()} expected, from {len(expected)} traces")
-    row("Final contexts", finals.total(), "what the model saw, one for each trace")
-    row("Mean GT recall", f"{mean_of(scored, 'gt_recall'):.2f}", f"of {len(scored)} labelled final contexts")
-    row("Mean GT precision", f"{mean_of(scored, 'gt_precision'):.2f}")
+    row(
+        "Questions asked",
+        len(asked),
+        f"one trace each; {labelled} are labelled with the documents to find (gold) and always kept, "
+        f"the others are sampled at {SAMPLE_RATE:.0%}",
+    )
+    row("Sampled out", stats.traces_sampled_out, "whole traces, chosen by their ids")
+    row(
+        "Events received",
+        arrived.total(),
+        f"{expected.total()} expected, from {len(expected)} traces: an event is one retrieval, and a multi-hop "
+        "question has three (two searches and a reranker)",
+    )
+    row("Final contexts", finals.total(), "what the model answered from, one for each trace")
+    row(
+        "Mean GT recall",
+        percent(mean_of(scored, "gt_recall")),
+        f"share of the gold documents that were retrieved, in {len(scored)} labelled final contexts",
+    )
+    row(
+        "Mean GT precision",
+        percent(mean_of(scored, "gt_precision")),
+        "share of the retrieved documents that are gold",
+    )
     for reason, count in by_design.items():
-        row(f"Left out: {reason.value}", count, "spans within a retrieval; nothing is missing")
+        row(f"Left out: {reason.value}", count, LEFT_OUT.get(reason.value, "by design; nothing is missing"))
     row("Lost", sum(lost.values()), ", ".join(f"{reason.value} {count}" for reason, count in lost.items()))
     row("Passages cut", stats.passages_cut, "of the one retrieval that found 60")
     row("Texts cut", stats.texts_cut, "the backend takes 4,000 characters")
     console.print()
-    console.print(table)
+    put(table)
     for note in notes:
-        console.print(f"Note: {note}")
+        put(Text(f"Note: {note}"))
     console.print()
-    console.print(worst(scored))
+    put(worst(scored))
 
     faults = [
         f"trace {trace_id}: {arrived[trace_id]} events, {expected[trace_id]} expected"
@@ -264,9 +302,22 @@ def is_kept(asked: Asked) -> bool:
     return bool(asked.gold) or asked.engine == "wide" or keeps(asked.trace_id, SAMPLE_RATE)
 
 
-def mean_of(events: Sequence[dict[str, Any]], name: str) -> float:
+def put(renderable: RenderableType) -> None:
+    """Print without the blanks that fill a table's lines up."""
+    for line in console.render_lines(renderable, pad=False):
+        text = Text.assemble(*((segment.text, segment.style or "") for segment in line))
+        text.rstrip()
+        console.print(text, soft_wrap=True)
+
+
+def percent(share: float | None) -> str:
+    """As `seer-otel show` writes it."""
+    return "none" if share is None else f"{share:.0%}"
+
+
+def mean_of(events: Sequence[dict[str, Any]], name: str) -> float | None:
     values = [event[name] for event in events if event[name] is not None]
-    return mean(values) if values else float("nan")
+    return mean(values) if values else None
 
 
 def ranked(scored: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -277,17 +328,22 @@ def ranked(scored: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def worst(scored: Sequence[dict[str, Any]]) -> Table:
-    table = Table(title="The worst final contexts", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    table.add_column("recall", justify="right")
-    table.add_column("precision", justify="right")
+    table = Table(
+        title="The labelled questions with the worst final contexts",
+        title_justify="left",
+        box=None,
+        padding=(0, 2, 0, 0),
+    )
+    table.add_column("GT recall", justify="right", no_wrap=True)
+    table.add_column("GT precision", justify="right", no_wrap=True)
     table.add_column("question", ratio=3)
-    table.add_column("not found", ratio=2)
+    table.add_column("gold documents not found", ratio=2)
     for event in ranked(scored)[:WORST]:
         found = {passage["id"] for passage in event["event"]["context"]}
         missing = [name for name in event["event"]["ground_truth"]["gold_doc_ids"] if name not in found]
         table.add_row(
-            f"{event['gt_recall']:.2f}",
-            f"{event['gt_precision']:.2f}",
+            percent(event["gt_recall"]),
+            percent(event["gt_precision"]),
             Text(event["event"]["task"]),
             Text(", ".join(name.removeprefix("hp:") for name in missing)),
         )
@@ -295,13 +351,15 @@ def worst(scored: Sequence[dict[str, Any]]) -> Table:
 
 
 def where_next(folder: Path, events: Sequence[dict[str, Any]]) -> None:
-    show = f"{program()} show --data {folder}"
-    console.print("\nWhere to look next:", style="bold")
+    show = f"{program()} show --data {shlex.quote(str(folder))}"
+    console.print("\nWhere to look next", style="bold")
+    console.print("What arrived, the newest trace first:")
     console.print(f"  {show}", soft_wrap=True)
     scored = [
         event for event in events if event["event"].get("is_final_context") and event["gt_recall"] is not None
     ]
     if scored:
+        put(Text("The worst question: all that was retrieved, and which gold documents are missing:"))
         console.print(f"  {show} --trace {ranked(scored)[0]['event']['trace_id'][:8]}", soft_wrap=True)
 
 

@@ -52,7 +52,10 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
 
 def _show_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--data", default=DEFAULT_FOLDER, metavar="DIR", help="folder of the events (default: %(default)s)"
+        "--data",
+        default=DEFAULT_FOLDER,
+        metavar="DIR",
+        help="folder of the events, as `seer-otel serve` prints it (default: %(default)s)",
     )
     parser.add_argument(
         "--limit",
@@ -61,7 +64,12 @@ def _show_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="traces to show, newest first (default: %(default)s)",
     )
-    parser.add_argument("--trace", default="", metavar="ID", help="only the trace whose id begins with ID")
+    parser.add_argument(
+        "--trace",
+        default="",
+        metavar="ID",
+        help="only the trace whose id begins with ID, in full: all passages, gold documents, metadata, span ids",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object a line for each event")
 
 

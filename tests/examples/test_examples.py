@@ -32,7 +32,9 @@ def test_one_retrieval(name: str, shell: Any, recorder: Any) -> None:
     finished = shell.run(name)
 
     assert (finished.returncode, finished.stderr) == (0, "")
-    assert finished.stdout.endswith("Events sent: 1. To see them: seer-otel show\n")
+    assert finished.stdout.endswith(
+        "Events sent: 1. `seer-otel serve` printed at its start how to see them.\n"
+    )
     [event] = recorder.events
     assert event["task"] == QUESTION
     assert "subquery" not in event

@@ -43,6 +43,14 @@ def test_what_it_says_at_its_start(serving: Serving, tmp_path: Path) -> None:
 
 
 @pytest.mark.e2e
+def test_the_hint_holds_everywhere(serving: Serving, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hint names the folder in full, also where the server was told a relative one."""
+    monkeypatch.chdir(tmp_path)
+    said = serving(Path("here")).said
+    assert f"See what arrived: seer-otel show --data {tmp_path / 'here'}\n" in said
+
+
+@pytest.mark.e2e
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_stops_cleanly(serving: Serving, tmp_path: Path, number: int) -> None:
     """Ctrl-C and SIGTERM end it with status 0 and without a word, even while a client keeps a connection."""

@@ -17,10 +17,15 @@ from rich.cells import cell_len
 
 from seer_otel import cli
 from seer_otel.local.schema import parse
-from seer_otel.local.show import printable
+from seer_otel.local.show import LEGEND, printable
 from seer_otel.local.store import Store
 
 FIRST, SECOND = "a" * 32, "b" * 32
+LOST = "Attributes that the span lost, so documents may be missing: 7. Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT."
+PARTIAL = (
+    "Only a part of this trace was seen, so no final context was inferred from it: "
+    "the trace was still open after SEER_OTEL_MAX_TRACE_AGE seconds."
+)
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -45,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
         is_final_context=True,
         ground_truth=labels,
         created_at="2026-01-02T03:04:06.5Z",
-        metadata={"seer_otel.partial": "max_age", "seer_otel.attributes_dropped": 7},
+        metadata={"seer_otel.partial": "max_trace_age", "seer_otel.attributes_dropped": 7},
     )
     add(
         tmp_path,
@@ -61,6 +66,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wide enough that nothing is wrapped, unless a test says otherwise."""
+    monkeypatch.setenv("COLUMNS", "1000")
+
+
 def show(capsys: pytest.CaptureFixture[str], folder: Path, *options: str) -> str:
     """Return what `show` prints, which succeeds."""
     assert cli.main(["show", "--data", str(folder), *options]) == 0
@@ -74,19 +85,74 @@ def test_a_trace(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "  Question: What did the director win?",
         "   1  hop_1  03:04:05.000  5 passages",
         "      Asked: Who directed it?",
-        "      - d0  text 0",
-        "      - d1  text 1",
-        "      - d2  text 2",
+        "      - d0: text 0",
+        "      - d1: text 1",
+        "      - d2: text 2",
         "      and 2 more",
         "      GT recall 50%, GT precision 20%",
-        "      Note: 12 passages cut (at most 50 are sent)",
-        "      Note: 1 texts cut (at 4,000 characters)",
+        "      Note: Passages left out, as at most 50 are sent: 12.",
+        "      Note: Texts cut at 4,000 characters: 1.",
         "   2  hop_2  03:04:06.500  1 passage  << final context",
-        "      - d0  text 0",
+        "      - d0: text 0",
         "      GT recall 0%, GT precision 0%",
-        "      Note: 7 span attributes dropped, so documents may be missing; raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
-        "      Note: trace not seen whole: max_age",
+        f"      Note: {LOST}",
+        f"      Note: {PARTIAL}",
+        "",
+        LEGEND,
     ]
+
+
+def test_a_trace_in_full(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --trace all passages, the gold documents, the metadata and the origin of each event are there."""
+    passages: list[Any] = [{"text": f"text {n}", "id": f"d{n}", "score": n / 3} for n in range(4)]
+    passages += ["word " * 100, {"text": "last", "id": "d9"}]
+    add(
+        tmp_path,
+        "question " * 100,
+        passages,
+        trace_id=FIRST,
+        span_id="1" * 16,
+        parent_span_id="2" * 16,
+        ground_truth={"gold_doc_ids": ["d1", "d9", "d8", "d8"], "answer": "yes"},
+        created_at="2026-01-02T03:04:05Z",
+        metadata={"user": "u1", "nested": {"a": [1]}},
+    )
+    with closing(Store(tmp_path)) as store:
+        [[record]] = store.traces(1)
+    lines = show(capsys, tmp_path, "--trace", "aa").splitlines()
+    assert lines[1] == f"  Question: {('question ' * 100).strip()}"
+    assert lines[3:] == [
+        "      Span: 1111111111111111, parent 2222222222222222",
+        "      Retrieved at: 2026-01-02T03:04:05.000000Z",
+        f"      Received at:  {record.received_at} as {record.record_id}",
+        "       1  d0 (score 0): text 0",
+        "       2  d1 (score 0.3333) [gold]: text 1",
+        "       3  d2 (score 0.6667): text 2",
+        "       4  d3 (score 1): text 3",
+        f"       5  no id: {('word ' * 100)[:199]}\N{HORIZONTAL ELLIPSIS}",
+        "       6  d9 [gold]: last",
+        "      Gold documents: 2 of 3 retrieved",
+        "      Missing: d8",
+        "      Right answer: yes",
+        "      GT recall 67%, GT precision 33%",
+        "      Metadata:",
+        "        user: u1",
+        '        nested: {"a": [1]}',
+        "",
+        LEGEND,
+    ]
+
+
+@pytest.mark.parametrize(
+    "why",
+    ["flush", "max_trace_age", "max_traces", "max_trace_spans", "max_bytes", "queue_full", "sampled_late"],
+)
+def test_why_a_trace_is_partial(why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each reason that our client gives is told in words; one that it does not know yet is shown as it is."""
+    add(tmp_path, metadata={"seer_otel.partial": why})
+    assert re.search(r"Note: Only a part .* inferred from it: [a-z]+ [\w ,]+\.\n", show(capsys, tmp_path))
+    add(tmp_path, metadata={"seer_otel.partial": "new_one"})
+    assert "inferred from it: new_one." in show(capsys, tmp_path)
 
 
 def test_a_trace_without_a_final_mark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,6 +171,8 @@ def test_a_trace_without_a_final_mark(tmp_path: Path, capsys: pytest.CaptureFixt
         "      Question: first?",
         "      GT recall 0%, GT precision not available",
         "   2  retrieval  00:00:02.000  no passages  << final context (last by time)",
+        "",
+        LEGEND,
     ]
 
 
@@ -124,12 +192,19 @@ def test_which_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 @pytest.mark.parametrize("made", [True, False])
 def test_an_empty_store(made: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where nothing has arrived, a sentence says how to begin; JSON stays empty; and no folder is made."""
+    """Where nothing has arrived, it says where it looked and how to begin; JSON stays empty; no folder is made."""
     folder = tmp_path / "data"
     if made:
         Store(folder).close()
-    assert f"Nothing has arrived in {folder} yet." in show(capsys, folder)
+    text = show(capsys, folder)
+    first = "Nothing has arrived in" if made else "No backend has stored anything in"
+    assert text.startswith(f"{first} {folder} yet.\n")
+    assert "`seer-otel show --data FOLDER`" in text
+    assert f"`seer-otel serve --data {folder}`" in text
     assert show(capsys, folder, "--json") == ""
+    assert cli.main(["show", "--data", str(folder), "--trace", "aa"]) == 1
+    out, err = capsys.readouterr()
+    assert (out, str(folder) in err, "--data FOLDER" in err) == ("", True, True)
     assert folder.exists() == made
 
 
@@ -168,11 +243,21 @@ def test_hostile_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert len(text.splitlines()) == 7
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("options", [(), ("--trace", "rec_")])
 @pytest.mark.parametrize("width", [80, 120])
-def test_a_terminal(width: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    """On a terminal no line is wider than it, whatever the script, and long questions end in an ellipsis."""
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm-256color")
+def test_the_width(
+    width: int,
+    options: tuple[str, ...],
+    terminal: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No line is wider than the terminal, whatever the script, and long texts end in an ellipsis."""
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", str(width))
     scripts = [
         "word " * 700,
@@ -182,11 +267,11 @@ def test_a_terminal(width: int, tmp_path: Path, capsys: pytest.CaptureFixture[st
     ]
     for text in scripts:
         add(tmp_path, text, [{"text": text, "id": text}, text], subquery=text, span_name=text)
-    lines = show(capsys, tmp_path).splitlines()
-    assert any(STYLE.search(line) for line in lines)
+    lines = show(capsys, tmp_path, *options).splitlines()
+    assert any(STYLE.search(line) for line in lines) == terminal
     plain = [STYLE.sub("", line) for line in lines]
     assert max(map(cell_len, plain)) <= width
-    assert sum("\N{HORIZONTAL ELLIPSIS}" in line for line in plain) >= 4 * len(scripts)
+    assert sum("\N{HORIZONTAL ELLIPSIS}" in line for line in plain) >= (2 if options else 4) * len(scripts)
     assert not any(line != line.rstrip() for line in plain)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import uvicorn
 from sqlalchemy.exc import SQLAlchemyError
 
-from seer_otel.local import DEFAULT_FOLDER, KEY_VARIABLE
+from seer_otel.local import KEY_VARIABLE
 from seer_otel.local.app import create_app
 from seer_otel.local.store import Store
 
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         except (OSError, SQLAlchemyError) as error:
             return _failed(f"cannot store events in {folder}: {getattr(error, 'orig', error)}")
         with contextlib.closing(store):
-            _announce(listener, arguments.host, store, arguments.data, key)
+            _announce(listener, arguments.host, store, key)
             return _serve(listener, store, key)
 
 
@@ -69,16 +69,18 @@ def _listen(host: str, port: int, key: str | None) -> socket.socket:
     return listener
 
 
-def _announce(listener: socket.socket, host: str, store: Store, data: str, key: str | None) -> None:
+def _announce(listener: socket.socket, host: str, store: Store, key: str | None) -> None:
     address, port = listener.getsockname()[:2]
     # A wildcard address is no place to send to; from this machine, loopback is.
     ip = ipaddress.ip_address(address)
     name = host if not ip.is_unspecified else "127.0.0.1" if ip.version == 4 else "::1"
     url = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
-    show = "seer-otel show" if data == DEFAULT_FOLDER else f"seer-otel show --data {shlex.quote(data)}"
+    path = store.path.resolve()
+    # Absolute, as whoever looks may stand in another folder.
+    show = f"seer-otel show --data {shlex.quote(str(path.parent))}"
     lines = [
         f"Listening on {url}" + (f" (all addresses, port {port})" if ip.is_unspecified else ""),
-        f"Storing in {store.path.resolve()}",
+        f"Storing in {path}",
         "",
         "Point an application at it:",
         f"  export SEER_INGESTION_URL={url}/v1/log",

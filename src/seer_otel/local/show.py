@@ -1,4 +1,4 @@
-"""`seer-otel show`: what the local backend received, on a terminal or as JSON lines."""
+"""`seer-otel show`: what the local backend received, as a list, one trace in full, or JSON lines."""
 
 from __future__ import annotations
 
@@ -26,20 +26,38 @@ from seer_otel.local.store import FILE_NAME, Record, Store
 
 PASSAGES_SHOWN = 3
 QUESTION_SHOWN = 240
-"""Characters of a question; a passage gets one line."""
+"""Characters of a question in the list; a passage gets one line."""
 NAME_SHOWN = 40
-"""Characters of an id or the name of a span."""
+"""Characters of an id or the name of a span in the list."""
+TEXT_SHOWN = 200
+"""Characters of a passage where a trace is shown in full."""
+WHOLE = 4_000
+"""Characters of anything else there."""
 MAX_WIDTH = 1_000
 """Columns of a passage's line, however wide the terminal says it is."""
 
+LEGEND = (
+    "GT recall: share of the gold documents retrieved; "
+    "GT precision: share of the retrieved documents that is gold."
+)
+_PARTIAL = "seer_otel.partial"
 # What the marks of our client in an event's metadata say; a mark is shown where its value is not empty.
 _MARKS = {
-    PASSAGES_CUT: f"{{}} passages cut (at most {MAX_PASSAGES} are sent)",
-    TEXTS_CUT: f"{{}} texts cut (at {MAX_TEXT:,} characters)",
-    METADATA_CUT: "{} metadata keys cut",
-    "seer_otel.attributes_dropped": "{} span attributes dropped, so documents may be missing; "
-    "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
-    "seer_otel.partial": "trace not seen whole: {}",
+    PASSAGES_CUT: f"Passages left out, as at most {MAX_PASSAGES} are sent: {{}}.",
+    TEXTS_CUT: f"Texts cut at {MAX_TEXT:,} characters: {{}}.",
+    METADATA_CUT: "Metadata keys left out, as all together were too long: {}.",
+    "seer_otel.attributes_dropped": "Attributes that the span lost, so documents may be missing: {}. "
+    "Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT.",
+    _PARTIAL: "Only a part of this trace was seen, so no final context was inferred from it: {}.",
+}
+_WHY_PARTIAL = {
+    "flush": "a flush sent what was there before the trace had ended",
+    "max_trace_age": "the trace was still open after SEER_OTEL_MAX_TRACE_AGE seconds",
+    "max_traces": "more traces were open at the same time than are kept",
+    "max_trace_spans": "the trace has more spans than are kept of one",
+    "max_bytes": "the open traces together took more memory than they may",
+    "queue_full": "the application made spans faster than they could be taken, and some were lost",
+    "sampled_late": "it had been sampled out until a later span brought labels or a sample rate",
 }
 
 
@@ -53,7 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with contextlib.closing(Store(folder)) as store:
             traces = store.traces(arguments.limit, arguments.trace)
-            shown = _print_json(traces) if arguments.json else _print_traces(traces)
+            whole = bool(arguments.trace)
+            shown = _print_json(traces) if arguments.json else _print_traces(traces, whole)
     except (OSError, SQLAlchemyError) as error:
         if isinstance(error, BrokenPipeError):
             # Whoever read the output has seen enough; Python shall not complain at exit either.
@@ -66,13 +85,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _nothing(arguments: argparse.Namespace) -> int:
     where = Path(arguments.data).expanduser().resolve()
+    elsewhere = (
+        "A backend that stores elsewhere needs its folder here: `seer-otel serve` prints the whole command,\n"
+        "`seer-otel show --data FOLDER`, when it starts.\n"
+    )
     if arguments.trace:
-        sys.stderr.write(f"No trace in {where} has an id that begins with {printable(arguments.trace)}.\n")
+        sys.stderr.write(
+            f"No trace in {where} has an id that begins with {printable(arguments.trace)}.\n{elsewhere}"
+        )
         return 1
+    found = "Nothing has arrived in" if (where / FILE_NAME).is_file() else "No backend has stored anything in"
     data = "" if arguments.data == DEFAULT_FOLDER else f" --data {shlex.quote(arguments.data)}"
     (sys.stderr if arguments.json else sys.stdout).write(
-        f"Nothing has arrived in {where} yet.\nStart the backend with `seer-otel serve{data}`; it says how to point "
-        "an application at it. Then ask the application something.\n"
+        f"{found} {where} yet.\n{elsewhere}"
+        f"If no backend is running, start one with `seer-otel serve{data}`; it says how to point an application\n"
+        "at it. Then ask the application something.\n"
     )
     return 0
 
@@ -98,23 +125,28 @@ def _print_json(traces: Iterator[list[Record]]) -> int:
     return count
 
 
-def _print_traces(traces: Iterator[list[Record]]) -> int:
+def _print_traces(traces: Iterator[list[Record]], whole: bool) -> int:
     console = Console(highlight=False, markup=False, emoji=False)
-    count = 0
+    count, labelled = 0, False
     for count, records in enumerate(traces, 1):
         if count > 1:
             console.print()
-        _print_trace(console, records)
+        _print_trace(console, records, whole)
+        labelled = labelled or any(_scores(record.event()) for record in records)
+    if labelled:
+        console.print()
+        _print(console, Text(LEGEND, "dim"))
     return count
 
 
-def _print_trace(console: Console, records: Sequence[Record]) -> None:
+def _print_trace(console: Console, records: Sequence[Record], whole: bool) -> None:
     events = [record.event() for record in records]
     first, question = records[0], events[-1].task
+    length = WHOLE if whole else QUESTION_SHOWN
     name = f"Trace {first.trace_id}" if first.trace_id else f"No trace, record {first.record_id}"
     began = datetime.fromisoformat(first.created_at[:-1]).strftime("%Y-%m-%d %H:%M:%S UTC")
     _print(console, Text.assemble((name, "bold"), f"  {_count(len(events), 'retrieval')}  {began}"))
-    _print(console, Text(_short(question), "cyan"), "  Question: ")
+    _print(console, Text(_short(question, length), "cyan"), "  Question: ")
     marked = any(event.is_final_context for event in events)
     for number, (record, event) in enumerate(zip(records, events, strict=True), 1):
         final = "final context" if event.is_final_context else ""
@@ -123,16 +155,22 @@ def _print_trace(console: Console, records: Sequence[Record]) -> None:
             final = "final context (last by time)"
         _print_hop(console, number, record, final)
         if event.task != question:
-            _print(console, Text(_short(event.task), "cyan"), "      Question: ")
+            _print(console, Text(_short(event.task, length), "cyan"), "      Question: ")
         if event.subquery:
-            _print(console, Text(_short(event.subquery), "cyan"), "      Asked: ")
-        _print_passages(console, event.passages())
+            _print(console, Text(_short(event.subquery, length), "cyan"), "      Asked: ")
+        if whole:
+            _print_origin(console, record, event)
+            _print_all_passages(console, event)
+        else:
+            _print_passages(console, event.passages())
         scores = _scores(event)
         if scores is not None:
             words = f"GT recall {_percent(scores.recall)}, GT precision {_percent(scores.precision)}"
             _print(console, Text(words, "magenta"), "      ")
         for words in _marks(event):
             _print(console, Text(words, "yellow"), "      Note: ")
+        if whole:
+            _print_metadata(console, event)
 
 
 def _print_hop(console: Console, number: int, record: Record, final: str) -> None:
@@ -151,21 +189,57 @@ def _print_passages(console: Console, passages: Sequence[LoggedPassage]) -> None
     for passage in passages[:PASSAGES_SHOWN]:
         line = Text("      - ")
         if passage.id:
-            line.append(_short(passage.id, NAME_SHOWN), "bold").append("  ")
+            line.append(_short(passage.id, NAME_SHOWN), "bold").append(": ")
         # What is beyond the line is never seen, so most of a long text need not be measured.
         line.append(printable(passage.text[:MAX_WIDTH]))
         line.truncate(min(console.width, MAX_WIDTH), overflow="ellipsis")
+        line.rstrip()
         console.print(line, soft_wrap=True)
     if len(passages) > PASSAGES_SHOWN:
         _print(console, Text(f"and {len(passages) - PASSAGES_SHOWN} more", "dim"), "      ")
 
 
-def _print(console: Console, text: Text, lead: str = "") -> None:
-    """Print `text` after `lead`, further lines below its start; on a pipe in one line, for tools that read lines."""
-    if not console.is_terminal:
-        console.print(Text(lead) + text, soft_wrap=True)
+def _print_origin(console: Console, record: Record, event: LoggedEvent) -> None:
+    span = f"{event.span_id or 'unknown'}, parent {event.parent_span_id or 'none'}"
+    _print(console, Text(span), "      Span: ")
+    _print(console, Text(record.created_at), "      Retrieved at: ")
+    _print(console, Text(f"{record.received_at} as {record.record_id}"), "      Received at:  ")
+
+
+def _print_all_passages(console: Console, event: LoggedEvent) -> None:
+    """Print every passage with the beginning of its text, and what the labels say about them."""
+    passages, gold = event.passages(), event.ground_truth.gold_doc_ids if event.ground_truth else []
+    for number, passage in enumerate(passages, 1):
+        line = Text.assemble((_short(passage.id, WHOLE), "bold") if passage.id else ("no id", "dim"))
+        if passage.score is not None:
+            line.append(f" (score {passage.score:.4g})")
+        if passage.id and passage.id in gold:
+            line.append(" [gold]", "bold green")
+        line.append(": ").append(_short(passage.text, TEXT_SHOWN))
+        _print(console, line, f"      {number:>2}  ")
+    if event.ground_truth is None:
         return
-    for line in text.wrap(console, max(20, console.width - len(lead))):
+    missing = [name for name in dict.fromkeys(gold) if name not in {passage.id for passage in passages}]
+    retrieved = f"{len(set(gold)) - len(missing)} of {len(set(gold))} retrieved"
+    _print(console, Text(retrieved, "magenta"), "      Gold documents: ")
+    for name in missing:
+        _print(console, Text(_short(name, WHOLE), "magenta"), "      Missing: ")
+    if event.ground_truth.answer:
+        _print(console, Text(_short(event.ground_truth.answer, WHOLE)), "      Right answer: ")
+
+
+def _print_metadata(console: Console, event: LoggedEvent) -> None:
+    metadata = event.metadata or {}
+    if metadata:
+        _print(console, Text("Metadata:"), "      ")
+    for key, value in metadata.items():
+        words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        _print(console, Text(f"{_short(key, WHOLE)}: {_short(words, WHOLE)}"), "        ")
+
+
+def _print(console: Console, text: Text, lead: str = "") -> None:
+    """Print `text` after `lead`, further lines below its start."""
+    for line in text.wrap(console, max(20, min(console.width, MAX_WIDTH) - len(lead))):
         line.rstrip()
         console.print(Text(lead) + line, soft_wrap=True)
         lead = " " * len(lead)
@@ -179,7 +253,10 @@ def _scores(event: LoggedEvent) -> RetrievalScores | None:
 
 def _marks(event: LoggedEvent) -> list[str]:
     values = {key: (event.metadata or {}).get(key) for key in _MARKS}
-    return [_MARKS[key].format(_short(str(value))) for key, value in values.items() if value]
+    words = {key: _short(str(value)) for key, value in values.items() if value}
+    if _PARTIAL in words:
+        words[_PARTIAL] = _WHY_PARTIAL.get(words[_PARTIAL], words[_PARTIAL])
+    return [_MARKS[key].format(value) for key, value in words.items()]
 
 
 def _percent(share: float | None) -> str:
