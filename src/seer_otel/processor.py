@@ -8,12 +8,11 @@ from typing import Any
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
-from .config import Config, load
 from .context import attributes_in
 from .delivery.transport import Transport
+from .door import Door
 from .event import Event
-from .pipeline.pipeline import ENDED, STARTED, Pipeline
-from .stats import FlushResult, Stats
+from .pipeline.pipeline import ENDED, STARTED
 
 
 class SeerContextProcessor(SpanProcessor):
@@ -36,7 +35,7 @@ class SeerContextProcessor(SpanProcessor):
         return True
 
 
-class SeerSpanProcessor(SeerContextProcessor):
+class SeerSpanProcessor(Door, SeerContextProcessor):
     """Turns the retrieval spans of a provider into Seer events and delivers them in the background.
 
     ```python
@@ -73,7 +72,7 @@ class SeerSpanProcessor(SeerContextProcessor):
         transport: Transport | None = None,
         **settings: Any,
     ) -> None:
-        self._config = load(
+        super().__init__(
             {
                 "api_key": api_key,
                 "endpoint": endpoint,
@@ -84,14 +83,9 @@ class SeerSpanProcessor(SeerContextProcessor):
                 "filter": filter,
                 "transport": transport,
                 **settings,
-            }
+            },
+            sees_starts=True,
         )
-        self._pipeline = Pipeline(self._config, sees_starts=True) if self._config.enabled else None
-
-    @property
-    def config(self) -> Config:
-        """The settings in force."""
-        return self._config if self._pipeline is None else self._pipeline.config
 
     def use_hooks(self, **hooks: Any) -> None:
         """Take over `redact` or `filter` where `attach()` got one only when it was called again."""
@@ -123,35 +117,5 @@ class SeerSpanProcessor(SeerContextProcessor):
             return
         try:
             self._pipeline.take(span, ENDED)
-        except Exception:  # noqa: BLE001 - it would reach the application
-            return
-
-    def stats(self) -> Stats:
-        """Return what became of every retrieval span so far."""
-        return self._pipeline.stats() if self._pipeline is not None else Stats()
-
-    def flush(self, timeout: float = 30.0) -> FlushResult:
-        """Send everything now, open traces too, and say what happened.
-
-        Args:
-            timeout: seconds.
-        """
-        if self._pipeline is None:
-            return FlushResult(0, 0, {}, 0.0)
-        return self._pipeline.flush(timeout)
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Send everything now; return whether nothing is left unsent at the deadline. Never raises."""
-        try:
-            return self.flush(timeout_millis / 1000).complete
-        except Exception:  # noqa: BLE001 - it would reach the application
-            return False
-
-    def shutdown(self) -> None:
-        """Send what can be sent within 5 seconds and take nothing more. Never raises."""
-        if self._pipeline is None:
-            return
-        try:
-            self._pipeline.shutdown()
         except Exception:  # noqa: BLE001 - it would reach the application
             return
