@@ -58,7 +58,7 @@ class Config:
     """Every setting. An argument beats its environment variable, which beats the default."""
 
     enabled: bool = _setting(
-        True, "SEER_OTEL_ENABLED", "`false` makes every door inert, whatever else is set.", yes_or_no
+        True, "SEER_OTEL_ENABLED", "`false` switches seer-otel off, whatever else is set.", yes_or_no
     )
     api_key: str | None = _setting(
         None, "SEER_API_KEY", "Bearer key; surrounding white space is trimmed.", hide=True
