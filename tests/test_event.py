@@ -7,7 +7,7 @@ import enum
 import json
 import math
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +37,8 @@ from seer_otel.event import (
     plain,
     shrink,
 )
+
+from .hostile import Fails, Lies
 
 
 def strict(body: bytes) -> Any:
@@ -76,31 +78,6 @@ def depth(data: Any) -> int:
 
 def compact(data: Any) -> bytes:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-class Fails:
-    """Whatever it is asked, it raises."""
-
-    def _fail(self, *args: object) -> Any:
-        raise RuntimeError("this object has no answer")
-
-    def __repr__(self) -> str:
-        return "Fails()"
-
-    __str__ = __eq__ = __hash__ = __len__ = __bool__ = __iter__ = __getitem__ = _fail  # type: ignore[assignment]
-
-
-class Lies(Mapping[str, Any]):
-    """A mapping that promises items and has none."""
-
-    def __len__(self) -> int:
-        return 3
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(("a", "b"))
-
-    def __getitem__(self, key: str) -> Any:
-        raise RuntimeError(key)
 
 
 class Colour(enum.Enum):

@@ -15,7 +15,6 @@ class Role(Enum):
 
     RETRIEVER = auto()
     RERANKER = auto()
-    CHAIN = auto()
     AGENT = auto()
     TOOL = auto()
     LLM = auto()

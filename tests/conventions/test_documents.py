@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -26,6 +25,8 @@ from seer_otel.conventions.documents import (
 )
 from seer_otel.privacy import REDACTED
 from seer_otel.retrieval import Document
+
+from ..hostile import Fails, Lies
 
 PREFIX = "retrieval.documents"
 
@@ -445,31 +446,6 @@ def test_output_of_many_objects() -> None:
     assert output_elements({"x": {"documents": []}, **wide}) == []
     lists = {str(number): [number] for number in range(20_000)}
     assert output_elements({"documents": [{"text": "a"}], **lists}) == [{"text": "a"}]
-
-
-class Fails:
-    """Whatever it is asked, it raises."""
-
-    def _fail(self, *args: object) -> Any:
-        raise RuntimeError("this object has no answer")
-
-    def __repr__(self) -> str:
-        return "Fails()"
-
-    __str__ = __eq__ = __hash__ = __len__ = __bool__ = __iter__ = __getitem__ = _fail  # type: ignore[assignment]
-
-
-class Lies(Mapping[str, Any]):
-    """A mapping that promises three items and has none of them."""
-
-    def __len__(self) -> int:
-        return 3
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(("content", "id", "score"))
-
-    def __getitem__(self, key: str) -> Any:
-        raise RuntimeError(key)
 
 
 LEAVES = st.one_of(

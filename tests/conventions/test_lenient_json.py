@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import json
 import math
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -13,6 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seer_otel.conventions.lenient_json import MAX_LENGTH, UNREADABLE, as_data, loads, loads_cut
+
+from ..hostile import Fails, Lies
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(
     ['"', "\\", '\\"', "\\\\", "\\u0041", "\N{SMILE}", "\U0010ffff\U00010000", "{[:,]}", "\n\t\0", "é\u2028"]
@@ -151,35 +152,10 @@ def test_unreadable_is_not_a_value() -> None:
     assert all(value != UNREADABLE for value in (None, False, 0, "", [], {}))
 
 
-class Fails:
-    """Whatever it is asked, it raises."""
-
-    def _fail(self, *args: object) -> Any:
-        raise RuntimeError("this object has no answer")
-
-    def __repr__(self) -> str:
-        return "Fails()"
-
-    __str__ = __eq__ = __hash__ = __len__ = __bool__ = __iter__ = __getitem__ = _fail  # type: ignore[assignment]
-
-
 class HasNoClass(Fails):
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return self._fail()
-
-
-class Lies(Mapping[str, Any]):
-    """A mapping that promises three items and has none of them."""
-
-    def __len__(self) -> int:
-        return 3
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(("content", "id", "score"))
-
-    def __getitem__(self, key: str) -> Any:
-        raise RuntimeError(key)
 
 
 class LoudText(str):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -24,6 +23,8 @@ from seer_otel.privacy import REDACTED
 from seer_otel.reasons import DropReason
 from seer_otel.retrieval import HIDDEN_QUERY, NO_QUERY, Document, Query, Retrieval, Role, State
 from seer_otel.spans import Span
+
+from ..hostile import Fails, Lies
 
 JSON = "application/json"
 ASKED = "Who directed Inception?"
@@ -59,7 +60,7 @@ def flat(*documents: dict[str, Any], prefix: str = "retrieval.documents") -> dic
         pytest.param(RERANKER, Role.RERANKER, True, id="reranker"),
         pytest.param({"openinference.span.kind": " retriever "}, Role.RETRIEVER, True, id="lower case"),
         pytest.param({"openinference.span.kind": ("RETRIEVER",)}, Role.RETRIEVER, True, id="list of one"),
-        pytest.param({"openinference.span.kind": "CHAIN"}, Role.CHAIN, False, id="chain"),
+        pytest.param({"openinference.span.kind": "CHAIN"}, Role.OTHER, False, id="chain"),
         pytest.param({"openinference.span.kind": "TOOL"}, Role.TOOL, False, id="tool"),
         pytest.param({"openinference.span.kind": "LLM"}, Role.LLM, False, id="LLM"),
         pytest.param({"openinference.span.kind": "EMBEDDING"}, Role.EMBEDDING, False, id="embedding"),
@@ -95,7 +96,7 @@ def flat(*documents: dict[str, Any], prefix: str = "retrieval.documents") -> dic
         ),
         pytest.param(
             {"openinference.span.kind": "CHAIN", **flat({"content": "a"})},
-            Role.CHAIN,
+            Role.OTHER,
             True,
             id="chain with them",
         ),
@@ -104,7 +105,7 @@ def flat(*documents: dict[str, Any], prefix: str = "retrieval.documents") -> dic
                 "openinference.span.kind": "CHAIN",
                 **flat({"content": "a"}, prefix="reranker.output_documents"),
             },
-            Role.CHAIN,
+            Role.OTHER,
             True,
             id="outputs, wrong kind",
         ),
@@ -117,7 +118,7 @@ def flat(*documents: dict[str, Any], prefix: str = "retrieval.documents") -> dic
         ),
         pytest.param(
             {"openinference.span.kind": "CHAIN", "retrieval.documents_count": 3},
-            Role.CHAIN,
+            Role.OTHER,
             False,
             id="chain that counts",
         ),
@@ -588,31 +589,6 @@ def test_drop_reasons() -> None:
         "superseded",
         "filtered",
     }
-
-
-class Fails:
-    """Whatever it is asked, it raises."""
-
-    def _fail(self, *args: object) -> Any:
-        raise RuntimeError("this object has no answer")
-
-    def __repr__(self) -> str:
-        return "Fails()"
-
-    __str__ = __eq__ = __hash__ = __len__ = __bool__ = __iter__ = __getitem__ = _fail  # type: ignore[assignment]
-
-
-class Lies(Mapping[str, Any]):
-    """A mapping that promises documents and has none."""
-
-    def __len__(self) -> int:
-        return 3
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(("documents", "content"))
-
-    def __getitem__(self, key: str) -> Any:
-        raise RuntimeError(key)
 
 
 LEAVES = st.one_of(

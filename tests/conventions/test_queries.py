@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -13,6 +12,8 @@ from hypothesis import strategies as st
 from seer_otel.conventions.queries import QUESTION_KEYS, last_user_message, message_text, read_query
 from seer_otel.privacy import REDACTED
 from seer_otel.retrieval import HIDDEN_QUERY, NO_QUERY, Query
+
+from ..hostile import Fails, Lies
 
 JSON = "application/json"
 ASKED = "Who directed Inception?"
@@ -421,31 +422,6 @@ def test_deep_and_wide() -> None:
     assert read_query(json.dumps({**wide, "query": ASKED}), JSON) == FOUND
     assert read_query(json.dumps({"data": {"query": ASKED}, **wide}), JSON) == FOUND
     assert read_query(json.dumps({"messages": [user("old")] * 50_000 + [user(ASKED)]}), JSON) == FOUND
-
-
-class Fails:
-    """Whatever it is asked, it raises."""
-
-    def _fail(self, *args: object) -> Any:
-        raise RuntimeError("this object has no answer")
-
-    def __repr__(self) -> str:
-        return "Fails()"
-
-    __str__ = __eq__ = __hash__ = __len__ = __bool__ = __iter__ = __getitem__ = _fail  # type: ignore[assignment]
-
-
-class Lies(Mapping[str, Any]):
-    """A mapping that promises a query and has none."""
-
-    def __len__(self) -> int:
-        return 1
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(("query",))
-
-    def __getitem__(self, key: str) -> Any:
-        raise RuntimeError(key)
 
 
 TEXTS = st.one_of(
