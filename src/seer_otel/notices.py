@@ -21,7 +21,6 @@ _CURES = {
     DropReason.NO_QUESTION: "no span of its trace says what was asked. Record input.value on the retriever's span"
     " or above it, or use seer_otel.using_task().",
     DropReason.REDACT_FAILED: "the redact hook raised or returned no event, and nothing is sent unredacted.",
-    DropReason.QUEUE_FULL: "spans come faster than they can be taken. Raise SEER_OTEL_MAX_QUEUE_SIZE.",
     DropReason.OUTBOX_FULL: "too many events wait for the backend. Lower SEER_SAMPLE_RATE, or look at the backend.",
     DropReason.UNAUTHORIZED: "the backend refuses the key, or there is none. Check SEER_API_KEY and"
     " SEER_INGESTION_URL; the next try is in a minute.",
@@ -83,6 +82,14 @@ class Notices:
             who = "A retrieval was" if count == 1 else f"{count} retrievals were"
             answer = f", HTTP {status} from {self._endpoint}" if status is not None else ""
             self.warn(f"dropped {reason}", "%s not sent (%s%s): %s", who, reason.value, answer, cure)
+
+    def overflowed(self) -> None:
+        """Say that spans were lost on their way in, retrievals or others."""
+        self.warn(
+            "overflowed",
+            "Spans were lost (queue_full), so retrievals may be missing and traces are marked as partial: spans come"
+            " faster than they can be taken. Raise SEER_OTEL_MAX_QUEUE_SIZE, or lower SEER_SAMPLE_RATE.",
+        )
 
     def assembled(self, attributes_dropped: int, labels_unreadable: int) -> None:
         """Say that events are sent with something missing."""

@@ -291,11 +291,11 @@ class Pipeline:
             if self._buffer.lose(trace_id, retrieval, now):
                 self._counters.add("seen")
                 self._counters.drop(DropReason.QUEUE_FULL)
-            self._notices.dropped(DropReason.QUEUE_FULL)
+            self._notices.overflowed()
         if self._lost_unknown:
             self._lost_unknown = 0
             self._buffer.lose_unknown()
-            self._notices.dropped(DropReason.QUEUE_FULL)
+            self._notices.overflowed()
 
 
 def _work(pipeline: weakref.ref[Pipeline], wake: SimpleQueue[None]) -> None:
