@@ -4,7 +4,7 @@
 ENVIRONMENT = python3 scripts/environment.py
 
 # The pure core, of which the tests must reach each branch.
-PURE = event reasons retrieval sampling privacy marks spans assembly/* conventions/*
+PURE = checks endpoint event reasons retrieval sampling privacy marks spans assembly/* conventions/*
 EMPTY :=
 COMMA := ,
 PURE_FILES = $(subst $(EMPTY) ,$(COMMA),$(foreach module,$(PURE),*/seer_otel/$(module).py))

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seer_otel import ConfigurationError, InMemoryTransport, SeerSpanExporter, SeerSpanProcessor
-from seer_otel.config import SEER_URL, Config, canonical_url, load, settings_table
+from seer_otel.config import Config, load, settings_table
+from seer_otel.endpoint import SEER_URL, canonical_url
 
 KEY = "seer_canary_0123"
 HERE = {"endpoint": "http://127.0.0.1:8790"}
@@ -50,6 +51,12 @@ def test_defaults() -> None:
         ("SEER_OTEL_METADATA_KEYS", "a, b,,c ", "metadata_keys", ("a", "b", "c")),
         ("SEER_OTEL_PASSAGE_METADATA_KEYS", "a", "passage_metadata_keys", ("a",)),
         ("SEER_OTEL_ID_KEYS", "doc_id", "id_keys", ("doc_id",)),
+        ("SEER_OTEL_SCRUB", "all", "scrub", "all"),
+        ("SEER_OTEL_ALLOW_HTTP", "yes", "allow_http", True),
+        ("SEER_OTEL_SPOOL_DIR", "/var/spool/seer", "spool_dir", "/var/spool/seer"),
+        ("SEER_OTEL_SPOOL_MAX_BYTES", "1000000", "spool_max_bytes", 1_000_000),
+        ("SEER_OTEL_SPOOL_MAX_AGE", "3600", "spool_max_age", 3600.0),
+        ("SEER_OTEL_SYNCHRONOUS", "true", "synchronous", True),
         ("SEER_OTEL_TIMEOUT", "2.5", "timeout", 2.5),
         ("SEER_OTEL_MAX_QUEUE_SIZE", "100", "max_queue_size", 100),
         ("SEER_OTEL_MAX_TRACE_AGE", "60", "max_trace_age", 60.0),
@@ -118,6 +125,11 @@ BAD_TEXTS = {
     "SEER_OTEL_MAX_TRACE_AGE": NO_AMOUNT,
     "SEER_OTEL_MAX_QUEUE_SIZE": NO_COUNT,
     "SEER_OTEL_RAISE_ATTRIBUTE_LIMIT": NO_COUNT,
+    "SEER_OTEL_SPOOL_MAX_BYTES": NO_COUNT,
+    "SEER_OTEL_SPOOL_MAX_AGE": NO_AMOUNT,
+    "SEER_OTEL_SCRUB": ["some"],
+    "SEER_OTEL_ALLOW_HTTP": ["maybe"],
+    "SEER_OTEL_SYNCHRONOUS": ["2"],
     "SEER_OTEL_NESTED": ["innermost"],
     "SEER_OTEL_FINAL_CONTEXT": ["first"],
     "SEER_OTEL_ENABLED": ["maybe", "2"],
@@ -149,6 +161,13 @@ BAD: dict[str, list[Any]] = {
     "max_trace_age": NO_SECONDS,
     "max_queue_size": NO_NUMBER_OF,
     "raise_attribute_limit": NO_NUMBER_OF,
+    "spool_max_bytes": NO_NUMBER_OF,
+    "spool_max_age": NO_SECONDS,
+    "spool_dir": [5, True, b"/tmp", ["/tmp"]],
+    "scrub": ["", "All", 1, True],
+    "allow_http": [1, "maybe"],
+    "synchronous": [0, "maybe"],
+    "http_client": [True, "client", object()],
     "nested": ["", "Last", 1, ["all"], True],
     "final_context": ["", "Last", 1, ["last"], True],
     "metadata_keys": NO_NAMES,
@@ -179,6 +198,7 @@ def test_each_setting_is_refused_something() -> None:
     """The tests above know a bad value of every setting, and of every variable that is not free text."""
     assert {name for name, _ in BAD_VALUES} == {each.name for each in fields(Config)} - {"enabled", "hiding"}
     free = {"SEER_OTEL_METADATA_KEYS", "SEER_OTEL_PASSAGE_METADATA_KEYS", "SEER_OTEL_ID_KEYS"}
+    free |= {"SEER_OTEL_SPOOL_DIR"}
     assert {variable for variable, _ in BAD_TEXT} == set(VARIABLES.values()) - free
 
 
@@ -257,6 +277,15 @@ def test_any_url(url: str) -> None:
         or "://LOCALHOST" in canonical.upper()
     )
     assert canonical_url(canonical) == canonical
+
+
+def test_plain_http_if_it_is_allowed() -> None:
+    """Plain HTTP to another machine is refused with the setting that allows it, and works where that is set."""
+    settings = {"endpoint": "http://seer.internal:8790", "api_key": KEY}
+    with pytest.raises(ConfigurationError, match="SEER_OTEL_ALLOW_HTTP=true"):
+        load(settings, {})
+    allowed = load(settings, {"SEER_OTEL_ALLOW_HTTP": "true"})
+    assert allowed.endpoint == "http://seer.internal:8790/v1/log"
 
 
 # --- The key ---

@@ -2,7 +2,6 @@
 
 from ._version import __version__
 from .attach import attach
-from .config import ConfigurationError
 from .context import (
     using_final_context,
     using_ground_truth,
@@ -12,6 +11,7 @@ from .context import (
     using_task,
 )
 from .delivery.transport import HttpTransport, InMemoryTransport, Reply, Transport, TransportError
+from .endpoint import ConfigurationError
 from .event import Event, GroundTruth, Passage
 from .exporter import SeerSpanExporter
 from .processor import SeerContextProcessor, SeerSpanProcessor

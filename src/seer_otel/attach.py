@@ -11,7 +11,8 @@ from weakref import WeakKeyDictionary
 from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 
-from .config import ConfigurationError, is_enabled, load
+from .config import is_enabled, load
+from .endpoint import ConfigurationError
 from .notices import logger
 from .processor import SeerSpanProcessor
 

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import math
 import os
-import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
 
+from . import checks
 from .assembly import Rules
 from .assembly.metadata import DEFAULT_KEYS
-from .delivery.transport import Transport, is_loopback
+from .delivery.transport import Transport
+from .endpoint import SEER_URL, ConfigurationError, canonical_url, usable_key
 from .event import Event
 from .privacy import Hiding
 
-SEER_URL = "https://api.seersearch.com/v1/log"
-KEY_PREFIX = "seer_"
-"""How a key of Seer's begins; other products use the same variable."""
-
-
-class ConfigurationError(ValueError):
-    """A setting that cannot work; the text names it and says what to do."""
+if TYPE_CHECKING:
+    import httpx
 
 
 def _setting(
@@ -108,6 +102,41 @@ class Config:
     id_keys: tuple[str, ...] = _setting(
         (), "SEER_OTEL_ID_KEYS", "Metadata keys of a document that hold its id where it has no other.", _names
     )
+    scrub: str = _setting(
+        "metadata",
+        "SEER_OTEL_SCRUB",
+        "Where what looks like a secret (keys, tokens, passwords) is replaced: `metadata`, `all` for questions and"
+        " passages too, or `none`.",
+    )
+    allow_http: bool = _setting(
+        False,
+        "SEER_OTEL_ALLOW_HTTP",
+        "`true` lets events and key travel over plain HTTP to another machine.",
+        yes_or_no,
+    )
+    http_client: httpx.Client | None = _setting(  # noqa: RUF009
+        None,
+        None,
+        "Your own `httpx.Client`, for proxies, certificates or timeouts of your own; it is not closed.",
+    )
+    spool_dir: str | None = _setting(
+        None,
+        "SEER_OTEL_SPOOL_DIR",
+        "Folder on a local disk where events are kept until the backend has taken them, through outages and crashes.",
+    )
+    spool_max_bytes: int = _setting(
+        256 * 1024 * 1024, "SEER_OTEL_SPOOL_MAX_BYTES", "Bytes that the spool may take on disk.", int
+    )
+    spool_max_age: float = _setting(
+        7 * 86_400.0, "SEER_OTEL_SPOOL_MAX_AGE", "Seconds for which an event is kept in the spool.", float
+    )
+    synchronous: bool = _setting(
+        False,
+        "SEER_OTEL_SYNCHRONOUS",
+        "`true` sends on the application's thread when a trace ends, and starts no thread: for functions that are"
+        " frozen between calls.",
+        yes_or_no,
+    )
     timeout: float = _setting(5.0, "SEER_OTEL_TIMEOUT", "Seconds for a request.", float)
     max_queue_size: int = _setting(
         131_072, "SEER_OTEL_MAX_QUEUE_SIZE", "Starts and ends of spans that wait to be taken.", int
@@ -166,7 +195,8 @@ def load(settings: Mapping[str, Any], environment: Mapping[str, str] | None = No
             try:
                 value = each.metadata["read"](value)
             except ValueError:
-                raise ConfigurationError(f"{given[name]} must be a number, not {value!r}") from None
+                wanted = "true or false" if each.metadata["read"] is yes_or_no else "a number"
+                raise ConfigurationError(f"{given[name]} must be {wanted}, not {value!r}") from None
         if value is not None:
             values[name] = value
     return _checked(Config(**values, hiding=Hiding.from_environment(environment)), given)
@@ -188,100 +218,16 @@ def is_enabled(environment: Mapping[str, str]) -> bool:
 
 
 def _checked(config: Config, given: Mapping[str, str]) -> Config:
-    """`config` with its URL and key made canonical, if everything in it can work."""
-    if isinstance(config.sample_rate, bool) or not isinstance(config.sample_rate, (int, float)):
-        raise ConfigurationError(
-            f"{given['sample_rate']} must be a number from 0 to 1, not {config.sample_rate!r}"
-        )
-    if not 0 <= config.sample_rate <= 1:
-        raise ConfigurationError(f"{given['sample_rate']} must be from 0 to 1, not {config.sample_rate!r}")
-    for name, allowed in (("nested", ("outermost", "all")), ("final_context", ("last",))):
-        if getattr(config, name) not in allowed:
-            raise ConfigurationError(
-                f"{given[name]} must be {' or '.join(allowed)}, not {getattr(config, name)!r}"
-            )
-    for name in ("timeout", "max_queue_size", "max_trace_age", "raise_attribute_limit"):
-        value = getattr(config, name)
-        whole = name in ("max_queue_size", "raise_attribute_limit")
-        number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-        if value is not None and not (number and 0 < value < math.inf):
-            raise ConfigurationError(
-                f"{given[name]} must be a {'whole ' * whole}number above 0, not {value!r}"
-            )
-    values = {each.name: getattr(config, each.name) for each in fields(config)}
-    for name in ("metadata_keys", "passage_metadata_keys", "id_keys"):
-        value = values[name]
-        if value is not None:
-            if isinstance(value, str) or not isinstance(value, Iterable):
-                raise ConfigurationError(f"{given[name]} must be a list of names, not {value!r}")
-            values[name] = tuple(value)
-            if not all(isinstance(each, str) for each in values[name]):
-                raise ConfigurationError(f"{given[name]} must be a list of names, not {value!r}")
-    for name in ("redact", "filter"):
-        if getattr(config, name) is not None and not callable(getattr(config, name)):
-            raise ConfigurationError(f"{name} must be a function, not {getattr(config, name)!r}")
-    if config.transport is not None:
-        if not callable(getattr(config.transport, "send", None)):
-            raise ConfigurationError(
-                f"transport must have a method send(body, idempotency_key), not {config.transport!r}"
-            )
-    else:
-        values["endpoint"] = canonical_url(config.endpoint, given["endpoint"])
-        values["api_key"] = _usable_key(config.api_key, values["endpoint"], given)
-    return Config(**values)
-
-
-def canonical_url(url: object, name: str = "endpoint") -> str:
-    """Return the complete URL of the log endpoint that `url` means; see `SEER_INGESTION_URL`.
-
-    Raises:
-        ConfigurationError: it is no URL that a key may be sent to.
-    """
-    if not isinstance(url, str):
-        raise ConfigurationError(f"{name} must be a URL, not {url!r}")
-    try:
-        parts = urlsplit(url.strip())
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        raise ConfigurationError(f"{name} must be a URL such as {SEER_URL}") from None
-    if parts.scheme not in ("http", "https") or not host or re.search(r"[\s\x00-\x1f\x7f]", url.strip()):
-        raise ConfigurationError(f"{name} must be a complete http or https URL such as {SEER_URL}")
-    if parts.username is not None or parts.password is not None:
-        raise ConfigurationError(f"{name} must not hold a user or a password; the key goes into SEER_API_KEY")
-    if parts.scheme == "http" and not is_loopback(host):
-        raise ConfigurationError(
-            f"{name} must be https, as {host} is not this machine and the key would be readable"
-        )
-    path = {"": "/v1/log", "/": "/v1/log", "/v1": "/v1/log"}.get(parts.path, parts.path)
-    if path.endswith("/log/"):
-        path = path[:-1]
-    elif path.endswith("/"):
-        path += "log" if path.endswith("/v1/") else "v1/log"
-    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
-
-
-def _usable_key(key: object, endpoint: str, given: Mapping[str, str]) -> str | None:
-    name, host = given["api_key"], urlsplit(endpoint).hostname
-    if key is not None and not isinstance(key, str):
-        raise ConfigurationError(f"{name} must be text")
-    key = key.strip() if key is not None else None
-    if not key:
-        if is_loopback(host):
-            return None
-        raise ConfigurationError(
-            f"SEER_API_KEY (or api_key=) is needed to send to {host}. Without an account, run `seer-otel serve` and"
-            " set SEER_INGESTION_URL=http://127.0.0.1:8790/v1/log"
-        )
-    if not (key.isascii() and key.isprintable() and " " not in key):
-        raise ConfigurationError(
-            f"{name} holds characters that no key has; it may have been pasted with others"
-        )
-    if name == "SEER_API_KEY" and host == urlsplit(SEER_URL).hostname and not key.startswith(KEY_PREFIX):
-        raise ConfigurationError(
-            f"SEER_API_KEY does not begin with {KEY_PREFIX!r}, so it may belong to another product that uses the"
-            " same variable, and it is not sent. Pass api_key= if it is Seer's."
-        )
-    return key
+    """`config` with its lists, paths, URL and key made canonical, if everything in it can work."""
+    values = {
+        each.name: checks.CHECKS[each.name](getattr(config, each.name), given[each.name])
+        for each in fields(config)
+        if each.name in checks.CHECKS
+    }
+    if config.transport is None:
+        endpoint = canonical_url(config.endpoint, given["endpoint"], allow_http=config.allow_http)
+        values |= {"endpoint": endpoint, "api_key": usable_key(config.api_key, endpoint, given["api_key"])}
+    return replace(config, **values)
 
 
 def settings_table() -> list[tuple[str, str, str, str]]:
@@ -292,7 +238,7 @@ def settings_table() -> list[tuple[str, str, str, str]]:
             default = each.default if each.default is not MISSING else None
             if isinstance(default, tuple):
                 default = ",".join(default)
-            shown = {None: "none", True: "true", "": "none"}.get(default, str(default))
+            shown = {None: "none", True: "true", False: "false", "": "none"}.get(default, str(default))
             argument = "" if each.name == "enabled" else each.name
             rows.append((each.metadata["env"], argument, each.metadata["help"], shown))
     return rows

@@ -14,7 +14,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
 from .attach import attach, attached_to, forget
-from .config import KEY_PREFIX, is_enabled, load
+from .config import is_enabled, load
+from .endpoint import KEY_PREFIX
 from .exporter import SeerSpanExporter
 from .notices import logger
 from .processor import SeerSpanProcessor

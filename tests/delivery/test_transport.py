@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seer_otel import HttpTransport, InMemoryTransport, Reply, TransportError, __version__
-from seer_otel.delivery.transport import is_loopback
+from seer_otel.endpoint import is_loopback
 
 KEY = "seer_canary_key"
 BODY = b'{"task": "a question", "context": []}'

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from .._version import __version__
+from ..endpoint import is_loopback
 
 if TYPE_CHECKING:
     import httpx
@@ -182,10 +183,3 @@ class InMemoryTransport:
 
     def close(self) -> None:
         """Do nothing: what was kept can still be read."""
-
-
-def is_loopback(host: str | None) -> bool:
-    """Return whether `host` is this machine, by name or by address."""
-    if host is None:
-        return False
-    return host in ("localhost", "::1") or (host.startswith("127.") and host.replace(".", "").isdigit())
