@@ -13,6 +13,7 @@ from .context import (
 from .delivery.transport import HttpTransport, InMemoryTransport, Reply, Transport, TransportError
 from .endpoint import ConfigurationError
 from .event import Event, GroundTruth, Passage
+from .exits import flush_on_sigterm
 from .exporter import SeerSpanExporter
 from .processor import SeerContextProcessor, SeerSpanProcessor
 from .reasons import DropReason
@@ -36,6 +37,7 @@ __all__ = [
     "TransportError",
     "__version__",
     "attach",
+    "flush_on_sigterm",
     "using_final_context",
     "using_ground_truth",
     "using_metadata",

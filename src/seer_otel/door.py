@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .config import Config, load
+from .exits import alive
 from .pipeline.pipeline import Pipeline
 from .stats import FlushResult, Stats
 
@@ -24,6 +25,8 @@ class Door:
     def __init__(self, settings: Mapping[str, Any], *, sees_starts: bool) -> None:
         self._config = load(settings)
         self._pipeline = Pipeline(self._config, sees_starts=sees_starts) if self._config.enabled else None
+        if self._pipeline is not None:
+            alive.add(self)
 
     @property
     def config(self) -> Config:
@@ -44,7 +47,7 @@ class Door:
             timeout: seconds.
         """
         if self._pipeline is None:
-            return FlushResult(0, 0, {}, 0.0)
+            return FlushResult()
         return self._pipeline.flush(timeout)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:

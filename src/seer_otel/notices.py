@@ -21,15 +21,18 @@ _CURES = {
     DropReason.NO_QUESTION: "no span of its trace says what was asked. Record input.value on the retriever's span"
     " or above it, or use seer_otel.using_task().",
     DropReason.REDACT_FAILED: "the redact hook raised or returned no event, and nothing is sent unredacted.",
-    DropReason.OUTBOX_FULL: "too many events wait for the backend. Lower SEER_SAMPLE_RATE, or look at the backend.",
+    DropReason.OUTBOX_FULL: "too many events wait for the backend. Set SEER_OTEL_SPOOL_DIR, lower SEER_SAMPLE_RATE,"
+    " or look at the backend.",
+    DropReason.SPOOL_LOST: "the spool's file cannot be read any more. Check the disk; the file was set aside.",
     DropReason.UNAUTHORIZED: "the backend refuses the key, or there is none. Check SEER_API_KEY and"
     " SEER_INGESTION_URL; the next try is in a minute.",
     DropReason.REJECTED: "the backend refuses the event for good. Check that SEER_INGESTION_URL is the full URL of"
     " a log endpoint.",
     DropReason.TOO_LARGE: "the backend refuses its size, even cut.",
     DropReason.EMPTY_REFUSED: "the backend refuses events with an empty context; none is sent any more.",
-    DropReason.EXPIRED: "the backend could not be reached for ten minutes. Check SEER_INGESTION_URL.",
-    DropReason.SHUTDOWN: "the shutdown came before it could be delivered.",
+    DropReason.EXPIRED: "the backend could not be reached for as long as events are kept: ten minutes, or"
+    " SEER_OTEL_SPOOL_MAX_AGE with SEER_OTEL_SPOOL_DIR. Check SEER_INGESTION_URL.",
+    DropReason.SHUTDOWN: "the shutdown came before it could be delivered. SEER_OTEL_SPOOL_DIR keeps such events.",
     DropReason.INTERNAL_ERROR: "a fault in seer-otel; please report it.",
 }
 
@@ -40,10 +43,14 @@ class Notices:
     Args:
         endpoint: where events go.
         clock: monotonic seconds.
+        spool: the folder where they wait on disk, if they do.
     """
 
-    def __init__(self, endpoint: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, endpoint: str, clock: Callable[[], float] = time.monotonic, spool: str | None = None
+    ) -> None:
         self._endpoint = endpoint
+        self._spool = spool
         self._clock = clock
         self._lock = threading.RLock()  # a finalizer that ends a span may run in the middle of this
         self._last: dict[str, float] = {}
@@ -118,22 +125,44 @@ class Notices:
         """Say that something in seer-otel broke; the application goes on."""
         self.warn("fault", "A fault in seer-otel cost an event; please report it.", error=error)
 
-    def retrying(self, status: int | None, error: str) -> None:
-        """Say once that the backend does not answer as it should."""
-        what = f"it answered HTTP {status}" if status is not None else f"no answer came ({error})"
-        if self.warn(
-            "retrying",
-            "Events wait for the backend at %s: %s. They are tried again. Check SEER_INGESTION_URL.",
-            self._endpoint,
-            what,
-        ):
+    def away(self, status: int | None, error: str) -> None:
+        """Say that the backend cannot be asked now, and where events wait meanwhile."""
+        if self._spool is None and status in (401, 403):
             self._in_trouble = True
+            return  # nothing waits; `dropped` says so
+        self._in_trouble |= self.warn(
+            "away",
+            "The backend at %s %s. Events wait %s; one at a time tries again. %s",
+            self._endpoint,
+            f"answered HTTP {status}" if status is not None else f"does not answer ({error})",
+            f"in {self._spool}" if self._spool is not None else "in memory, for ten minutes at most",
+            "Check SEER_API_KEY." if status in (401, 403) else "Check SEER_INGESTION_URL.",
+        )
 
-    def delivered(self) -> None:
-        """Say that a backend takes events again, where its trouble was told."""
+    def back(self) -> None:
+        """Say that the backend takes events again, where its trouble was told."""
         if self._in_trouble:
             self._in_trouble = False
             _log(logging.INFO, "The backend takes events again.")
+
+    def spool_full(self) -> None:
+        """Say that the spool takes no more; events wait in memory."""
+        self.warn(
+            "spool full",
+            "The spool in %s is full, so events wait in memory alone. Raise SEER_OTEL_SPOOL_MAX_BYTES, or look at the"
+            " backend.",
+            self._spool,
+        )
+
+    def spool_failed(self, error: Exception) -> None:
+        """Say that the spool cannot be used; events wait in memory."""
+        self.warn(
+            "spool failed",
+            "The spool in %s cannot be used (%s), so events wait in memory alone. Check the disk and"
+            " SEER_OTEL_SPOOL_DIR.",
+            self._spool,
+            error,
+        )
 
 
 def _log(level: int, message: str, *args: object) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
-from .context import attributes_in
+from .context import attributes_in, stored
 from .delivery.transport import Transport
 from .door import Door
 from .event import Event
-from .pipeline.pipeline import ENDED, STARTED
+from .pipeline.pipeline import ENDED, LOOK, STARTED
 
 
 class SeerContextProcessor(SpanProcessor):
@@ -97,25 +97,33 @@ class SeerSpanProcessor(Door, SeerContextProcessor):
         pipeline = self._pipeline
         if pipeline is None:
             return
+        if stored.in_use:
+            super().on_start(span, parent_context)
         try:
-            attributes = attributes_in(parent_context)
-            if attributes:
-                span.set_attributes(attributes)
-        except Exception:  # noqa: BLE001, S110 - an attribute that cannot be written costs no more than itself
-            pass
-        try:
-            parent = span.parent
-            if parent is None or parent.is_remote:
-                pipeline.check_process()
-            pipeline.take(span, STARTED)
+            queue = pipeline.queue
+            length = len(queue)
+            if length % LOOK and length < pipeline.room:
+                queue.append((span, STARTED))
+                if pipeline.worker.parked:
+                    pipeline.worker.wake()
+            else:
+                pipeline.take(span, STARTED)
         except Exception:  # noqa: BLE001 - it would reach the application
             return
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Take an ended span; never raises, never waits."""
-        if self._pipeline is None:
+        """Take an ended span; never raises, never waits unless it is told to (`synchronous`)."""
+        pipeline = self._pipeline
+        if pipeline is None:
             return
         try:
-            self._pipeline.take(span, ENDED)
+            queue = pipeline.queue
+            length = len(queue)
+            if length % LOOK and length < pipeline.room:
+                queue.append((span, ENDED))
+                if pipeline.worker.parked:
+                    pipeline.worker.wake()
+            else:
+                pipeline.take(span, ENDED)
         except Exception:  # noqa: BLE001 - it would reach the application
             return

@@ -17,7 +17,7 @@ class Stats:
     Attributes:
         seen: retrieval spans of kept traces.
         sent: of these, those whose event the backend took.
-        held: those that wait: in an open trace, or for the backend.
+        held: those that wait: in an open trace, or for the backend, in memory or on disk.
         dropped: those that became no delivered event, by reason; `DropReason.by_design` tells losses apart.
         traces_seen: traces of which a span was taken.
         traces_sampled_out: of these, those that sampling left out.
@@ -26,6 +26,8 @@ class Stats:
         attributes_dropped: events whose span lost attributes to the SDK's limit.
         labels_unreadable: events that went out without their ground truth, as it could not be read.
         retries: requests sent again.
+        spooled: of `held`, those that are on disk.
+        recovered: of `seen`, those that an earlier process had left on disk.
     """
 
     seen: int = 0
@@ -39,6 +41,8 @@ class Stats:
     attributes_dropped: int = 0
     labels_unreadable: int = 0
     retries: int = 0
+    spooled: int = 0
+    recovered: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +51,21 @@ class FlushResult:
 
     Attributes:
         sent: retrieval spans whose event the backend took during the flush.
-        held: those that still wait.
+        spooled: of `held`, those that are on disk, for this process or the next one.
+        held: those that got here before the flush and still wait.
         dropped: those that were given up during the flush, by reason.
         elapsed: seconds.
     """
 
-    sent: int
-    held: int
-    dropped: Mapping[DropReason, int]
-    elapsed: float
+    sent: int = 0
+    spooled: int = 0
+    held: int = 0
+    dropped: Mapping[DropReason, int] = field(default_factory=dict)
+    elapsed: float = 0.0
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is left unsent."""
+        """Whether nothing that got here before the flush is left unsent."""
         return self.held == 0
 
 

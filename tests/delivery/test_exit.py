@@ -301,7 +301,7 @@ def test_fork_after_a_shutdown(server: Any, program: Program) -> None:
     if not pid:
         retrieve(tracer, "child")
         stats = processor.stats()
-        os._exit(0 if dict(stats.dropped) == {"shutdown": 1} and not processor._pipeline._queue else 1)
+        os._exit(0 if dict(stats.dropped) == {"shutdown": 1} and not processor._pipeline.queue else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     """
     status, _, err = program(

@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seer_otel import DropReason, Reply
+from seer_otel.delivery.breaker import Health
 from seer_otel.delivery.policy import LONGEST_DELAY, MAX_AGE, MAX_RETRY_AFTER, Action, judge, retry_after
 
 NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
@@ -38,13 +39,15 @@ def test_expired(status: int | None) -> None:
     assert judge(reply, 9, MAX_AGE - 30.0, False, 1.0, NOW).action is Action.RETRY
     late = judge(reply, 9, MAX_AGE - 29.0, False, 1.0, NOW)
     assert (late.action, late.reason) == (Action.GIVE_UP, DropReason.EXPIRED)
+    assert judge(reply, 9, MAX_AGE, False, 1.0, NOW, max_age=2 * MAX_AGE).action is Action.RETRY
 
 
 @pytest.mark.parametrize("status", [401, 403])
 def test_refused_key(status: int) -> None:
-    """401 and 403 give the event up and block the others."""
+    """401 and 403 give the event up and say that the backend refuses the key."""
     verdict = judge(Reply(status, "1"), 1, 0.0, False, 0.5, NOW)
-    assert (verdict.action, verdict.reason, verdict.blocks) == (Action.GIVE_UP, DropReason.UNAUTHORIZED, True)
+    assert (verdict.action, verdict.reason) == (Action.GIVE_UP, DropReason.UNAUTHORIZED)
+    assert verdict.health is Health.REFUSING
 
 
 def test_too_large() -> None:
@@ -58,10 +61,10 @@ def test_too_large() -> None:
     "status", [300, 301, 302, 303, 307, 308, 400, 404, 405, 409, 410, 415, 422, 431, 451]
 )
 def test_final(status: int) -> None:
-    """Every other 3xx and 4xx is final, also with a Retry-After, and blocks nothing."""
+    """Every other 3xx and 4xx is final, also with a Retry-After, and says nothing against the backend."""
     verdict = judge(Reply(status, "5"), 1, 0.0, False, 0.5, NOW)
     assert (verdict.action, verdict.reason) == (Action.GIVE_UP, DropReason.REJECTED)
-    assert (verdict.blocks, verdict.pauses) == (False, False)
+    assert verdict.health is Health.WELL
 
 
 def test_retry_after_is_honoured() -> None:
@@ -69,7 +72,7 @@ def test_retry_after_is_honoured() -> None:
     for header in ("7", " 7 ", "Tue, 14 Nov 2023 22:13:27 GMT", "Tuesday, 14-Nov-23 22:13:27 GMT"):
         for status in (408, 429, 503):
             verdict = judge(Reply(status, header), 1, 0.0, False, 0.01, NOW)
-            assert (verdict.action, verdict.delay, verdict.pauses) == (Action.RETRY, 7.0, True)
+            assert (verdict.action, verdict.delay, verdict.health) == (Action.RETRY, 7.0, Health.BUSY)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +149,7 @@ def test_judge_never_raises(
     if verdict.action is Action.RETRY:
         assert 0 <= verdict.delay <= MAX_RETRY_AFTER
         assert age + verdict.delay <= MAX_AGE
-    else:
+    elif verdict.reason is not DropReason.EXPIRED:
         assert verdict.delay == 0
     if verdict.action is Action.SHRINK:
         assert not shrunk

@@ -15,6 +15,7 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 from seer_otel import DropReason, Event, InMemoryTransport, Reply, SeerSpanProcessor, Stats
+from seer_otel.pipeline import losses
 from seer_otel.pipeline import pipeline as module
 
 MakeApp = Callable[..., Any]
@@ -73,10 +74,10 @@ def test_it_rests(make_app: MakeApp, eventually: Eventually, monkeypatch: pytest
     monkeypatch.setattr(module, "QUIET", 0.0)
     app = make_app()
     one_trace(app)
-    eventually(lambda: app.events and app.pipeline._parked)
+    eventually(lambda: app.events and app.pipeline.worker.parked)
     assert app.pipeline.turn() == module.IDLE
     with app.chain("still open"):
-        eventually(lambda: len(app.pipeline._buffer) and app.pipeline._parked)
+        eventually(lambda: len(app.pipeline._buffer) and app.pipeline.worker.parked)
         assert app.pipeline.turn() == module.PARKED
         before = time.process_time()
         threading.Event().wait(0.5)
@@ -96,7 +97,7 @@ def test_it_wakes(make_app: MakeApp, eventually: Eventually, monkeypatch: pytest
 def test_a_span_between_the_look_and_the_flag(make_app: MakeApp, clock: Any) -> None:
     """A span that comes after the worker saw an empty queue and before it parks is not left lying."""
     app = make_app(clock)
-    app.pipeline._parked = False  # as while a worker runs: hooks do not wake it
+    app.pipeline.worker.parked = False  # as while a worker runs: hooks do not wake it
 
     class Meanwhile(type(clock)):  # type: ignore[misc]
         looks = 0
@@ -109,7 +110,7 @@ def test_a_span_between_the_look_and_the_flag(make_app: MakeApp, clock: Any) -> 
 
     app.pipeline._clock = Meanwhile()
     assert app.pipeline.turn() == module.POLL
-    assert app.pipeline._queue
+    assert app.pipeline.queue
     app.turn()
     assert app.tasks == ["a question"]
 
@@ -172,7 +173,7 @@ def test_a_hook_ends_the_thread(make_app: MakeApp, eventually: Eventually) -> No
 
     app = make_app(redact=leave)
     one_trace(app, "first")
-    eventually(lambda: ended and app.pipeline._thread and not app.pipeline._thread.is_alive())
+    eventually(lambda: ended and app.pipeline.worker.thread and not app.pipeline.worker.thread.is_alive())
     one_trace(app, "second")
     eventually(lambda: app.tasks == ["second"])
 
@@ -185,9 +186,9 @@ def test_a_dropped_processor_ends_its_thread(eventually: Eventually) -> None:
     provider.add_span_processor(processor)
     provider.get_tracer("test").start_span("a span").end()
     assert processor._pipeline is not None
-    thread, pipeline = processor._pipeline._thread, weakref.ref(processor._pipeline)
+    thread, pipeline = processor._pipeline.worker.thread, weakref.ref(processor._pipeline)
     assert thread is not None
-    eventually(lambda: (alive := pipeline()) is not None and alive._parked, 5.0)
+    eventually(lambda: (alive := pipeline()) is not None and alive.worker.parked, 5.0)
     del processor, provider
     gc.collect()
     eventually(lambda: pipeline() is None and not thread.is_alive(), 5.0)
@@ -200,11 +201,11 @@ def test_a_full_queue(make_app: MakeApp, gate: threading.Event, eventually: Even
     """Spans beyond the queue's bound are lost and counted by their traces, which are marked; the rest is sent."""
     app = make_app(max_queue_size=20, redact=lambda event: gate.wait(20) and event)
     one_trace(app, "holds the worker up")
-    eventually(lambda: not app.pipeline._queue and app.pipeline._working.locked())
+    eventually(lambda: not app.pipeline.queue and app.pipeline._working.locked())
     with app.chain("a question"):
         for i in range(30):
             app.retrieve(f"query {i}")
-    assert len(app.pipeline._queue) == 20
+    assert len(app.pipeline.queue) == 20
     gate.set()
     assert app.processor.flush(10.0).complete
     stats = app.processor.stats()
@@ -221,10 +222,10 @@ def test_losses_beyond_memory(
     make_app: MakeApp, gate: threading.Event, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where more is lost than can be remembered by trace, every retrieval is still counted, once."""
-    monkeypatch.setattr(module, "MAX_LOST", 15)
+    monkeypatch.setattr(losses, "MAX_LOST", 15)
     app = make_app(max_queue_size=4, redact=lambda event: gate.wait(20) and event)
     one_trace(app, "holds the worker up")
-    eventually(lambda: not app.pipeline._queue and app.pipeline._working.locked())
+    eventually(lambda: not app.pipeline.queue and app.pipeline._working.locked())
     for i in range(50):
         one_trace(app, str(i))
     gate.set()
@@ -240,11 +241,11 @@ def test_the_queue_is_bounded_in_bytes(make_app: MakeApp, monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "MIN_ROOM", 32)
     app = make_app()
     app.turn()
-    assert app.pipeline._room > 500
+    assert app.pipeline.room > 500
     for _ in range(200):
         app.tracer.start_span("large", attributes={"text": "x" * 50_000}).end()
     app.turn()
-    assert app.pipeline._room == 32
+    assert app.pipeline.room == 32
 
 
 # --- Flush and shutdown ---
@@ -254,7 +255,7 @@ def test_a_busy_worker(make_app: MakeApp, gate: threading.Event, eventually: Eve
     """A flush that finds the worker in a hook that hangs gives up at its deadline, and says what is unsent."""
     app = make_app(redact=lambda event: gate.wait(20) and event)
     one_trace(app, "first")
-    eventually(lambda: not app.pipeline._queue and app.pipeline._working.locked())
+    eventually(lambda: not app.pipeline.queue and app.pipeline._working.locked())
     one_trace(app, "second")
     result = app.processor.flush(0.05)
     assert (result.sent, result.held, result.complete) == (0, 2, False)
@@ -302,7 +303,7 @@ def test_shutdown(make_app: MakeApp, eventually: Eventually) -> None:
     one_trace(app, "first")
     with app.chain("open"):
         app.retrieve("second")
-        thread = app.pipeline._thread
+        thread = app.pipeline.worker.thread
         app.processor.shutdown()
         app.processor.shutdown()
     assert sorted(app.tasks) == ["first", "second"]
@@ -321,7 +322,7 @@ def test_after_the_shutdown(make_app: MakeApp) -> None:
     assert app.tasks == ["before"]
     assert (stats.seen, stats.sent, stats.held) == (4, 1, 0)
     assert dict(stats.dropped) == {DropReason.SHUTDOWN: 3}
-    assert not app.pipeline._queue
+    assert not app.pipeline.queue
 
 
 def test_after_the_shutdown_sampling_counts(make_app: MakeApp) -> None:

@@ -13,8 +13,8 @@ from .. import marks
 
 _KEY = create_key("seer-otel")
 _NOTHING: Mapping[str, AttributeValue] = MappingProxyType({})
-# Whether this process has ever opened a block. Most never do, and `attributes_in` runs at the start of every span.
-_used = False
+in_use = False
+"""Whether this process has ever opened a block. Most never do, and hooks look at it at the start of every span."""
 
 
 class Block:
@@ -50,7 +50,7 @@ def attributes_in(context: Context | None) -> Mapping[str, AttributeValue]:
 
     Without one the current context counts: LangChain starts its root spans with none.
     """
-    if not _used:
+    if not in_use:
         return _NOTHING
     blocks = (get_current() if context is None else context).get(_KEY)
     return blocks.attributes if isinstance(blocks, _Blocks) else _NOTHING
@@ -72,8 +72,8 @@ def current() -> tuple[Block, ...]:
 
 def put(blocks: tuple[Block, ...]) -> None:
     """Make `blocks` those in force here, and leave all else in the context (spans, baggage) as it is."""
-    global _used  # noqa: PLW0603 - a fact of the process
-    _used = True
+    global in_use  # noqa: PLW0603 - a fact of the process
+    in_use = True
     if not blocks:
         attach(Context({key: value for key, value in get_current().items() if key != _KEY}))
         return

@@ -1,74 +1,49 @@
-"""Events on their way to the backend: what waits, what is tried again, and the threads that send."""
+"""Delivery: the threads that send what waits, and what becomes of each answer."""
 
 from __future__ import annotations
 
-import heapq
 import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 from ..event import shrink
 from ..notices import Notices
 from ..reasons import DropReason
 from ..stats import Counters
-from .policy import Action, Verdict, judge
+from .backlog import Backlog, Item
+from .breaker import Breaker, Health
+from .policy import MAX_AGE, Action, Verdict, judge
+from .spool import Spool
 from .suppression import suppressed_instrumentation
 from .transport import CONNECTIONS, HttpTransport, Reply, Transport, TransportError
 
-MAX_EVENTS = 10_000
-MAX_BYTES = 64 * 1024 * 1024
-BLOCKED = 60.0
-"""Seconds for which nothing is sent after the backend refused the key; then one event tries again."""
 SLOW = 0.004
 """Seconds that a request takes on average before a second thread helps: below, threads only fight for the GIL."""
 BACKLOG = 8
 """Events due for each thread before another one starts."""
 IDLE = 5.0
 """Seconds without work after which a thread ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One event as bytes.
-
-    Attributes:
-        body: strict JSON.
-        key: the idempotency key.
-        is_empty: whether its context is empty, which a backend may refuse.
-        born: when it was first to be sent, in seconds of the outbox's clock.
-        attempts: how often it has been sent.
-        shrunk: whether it has been cut for its size.
-    """
-
-    body: bytes
-    key: str
-    is_empty: bool
-    born: float
-    attempts: int = 0
-    shrunk: bool = False
-
-
-@dataclass(order=True, slots=True)
-class _Waiting:
-    due: float
-    number: int
-    item: Item = field(compare=False)
+TENDING = 30.0
+"""Seconds between two looks at what other processes have left in the spool."""
 
 
 class Outbox:
     """Delivers events, each until the backend took it, refused it, or it is too old.
 
     Threads start when there is something to send and end when there is not: one, and up to eight only while a
-    backlog meets a slow backend.
+    backlog meets a slow backend. While the backend is away only one request at a time tries.
 
     Args:
         transport: where events go.
         counters: where every outcome is counted.
         notices: where a person is told.
         clock: monotonic seconds.
+        spool: keeps events on disk until they have an answer.
+        spool_max_age: seconds for which an event is retried that is on disk.
+        threads: whether threads may be started; else only `drain` and `close` send, on the calling thread.
     """
 
     def __init__(
@@ -77,109 +52,149 @@ class Outbox:
         counters: Counters,
         notices: Notices,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        spool: Spool | None = None,
+        spool_max_age: float = MAX_AGE,
+        threads: bool = True,
     ) -> None:
         self._transport = transport
         self._counters = counters
         self._notices = notices
         self._clock = clock
+        self._max_age = spool_max_age
+        self._may_start = threads
         # Reentrant, as a signal handler that shuts down may run in the middle of this, on the same thread.
         self._lock = threading.RLock()
         # Two conditions, as whoever waits for the end must not be woken by every event on the way.
         self._more = threading.Condition(self._lock)
-        self._empty = threading.Condition(self._lock)
-        self._waiting: list[_Waiting] = []
-        self._numbers = 0
-        self._bytes = 0
+        self._news = threading.Condition(self._lock)
+        self._backlog = Backlog(spool, counters, notices)
+        self._breaker = Breaker()
         self._in_flight = 0
         self._threads = 0
         self._average = 0.0
-        self._paused_until = 0.0
-        self._pause_was_asked_for = False
-        self._blocked_until = 0.0
+        self._next_tending = float("-inf") if spool is not None else float("inf")
         self._refuses_empty = False
         self._closed = False
 
     def __len__(self) -> int:
-        return len(self._waiting) + self._in_flight
+        return len(self._backlog)
 
     def put(self, body: bytes, key: str, is_empty: bool) -> None:
-        """Take an event for delivery. Never waits and never raises; what cannot be taken is counted."""
+        """Take an event for delivery. Never waits for the backend and never raises; what cannot be taken is counted."""
+        if is_empty and self._refuses_empty:
+            self._drop(DropReason.EMPTY_REFUSED)
+            return
+        row = self._backlog.store(body, key, is_empty)
         with self._lock:
             now = self._clock()
-            if self._closed:
+            if row is None and self._closed:
                 self._drop(DropReason.SHUTDOWN)
-            elif is_empty and self._refuses_empty:
-                self._drop(DropReason.EMPTY_REFUSED)
-            elif now < self._blocked_until:
+            elif row is None and self._is_refused(now):
                 self._drop(DropReason.UNAUTHORIZED)
-            elif len(self) >= MAX_EVENTS or self._bytes + len(body) > MAX_BYTES:
+            elif not self._backlog.add(body, key, is_empty, now, row):
                 self._drop(DropReason.OUTBOX_FULL)
-            else:
-                self._bytes += len(body)
-                self._wait(Item(body, key, is_empty, now), now)
-                self._help(now)
+            elif not self._closed:
+                self._more.notify()
+                self._help()
 
-    def drain(self, deadline: float) -> bool:
-        """Wait until nothing is left, or until `deadline` on the outbox's clock; return whether nothing is left.
+    def tend(self) -> None:
+        """Look after the spool from time to time: what was left there by processes that are gone, what is too old."""
+        now = self._clock()
+        if now >= self._next_tending and not self._closed:
+            self._next_tending = now + TENDING
+            self.recover()
 
-        Where no thread can be started (3.12 refuses it while the interpreter shuts down), sends on this one.
+    def recover(self) -> int:
+        """Take over what processes that are gone have left in the spool; return how many events that is."""
+        with self._lock:
+            before = len(self._backlog)
+            self._backlog.tend()
+            self._backlog.refill(self._clock())
+            if len(self._backlog):
+                self._more.notify()
+                self._help()
+            return max(0, len(self._backlog) - before)
+
+    def drain(self, deadline: float) -> int:
+        """Wait until all that was accepted before has its answer; return how many have none yet.
+
+        Returns before `deadline` (on the outbox's clock) where waiting is of no use. Where no thread can be started
+        (3.12 refuses it while the interpreter shuts down), sends on this one.
         """
         with self._lock:
-            while len(self):
-                now = self._clock()
-                if now >= deadline or (not self._in_flight and self._next_due() > deadline):
-                    return False
-                if self._threads == 0 and not self._start():
-                    self._send_here(deadline)
-                    return not len(self)
-                self._empty.wait(min(deadline - now, 1.0))
-            return True
+            mark = self._backlog.mark()
+            try:
+                while mark.left:
+                    now = self._clock()
+                    if now >= deadline or (not self._in_flight and self._next_due() > deadline):
+                        break
+                    if self._threads == 0 and not self._start():
+                        self._send_here(deadline)
+                        break
+                    self._news.wait(min(deadline - now, 1.0))
+                return mark.left
+            finally:
+                self._backlog.release(mark)
 
     def close(self, deadline: float) -> None:
-        """Deliver what can be delivered until `deadline`, drop and count the rest, and take nothing more.
+        """Deliver what can be delivered until `deadline` and take nothing more; what no disk has is dropped then.
 
-        Whatever waits for its next try has it now, except where the backend asked for a pause.
+        Whatever waits for its next try has it now, except where the backend asked for a pause or refused the key.
         """
         with self._lock:
             now = self._clock()
-            if not self._pause_was_asked_for:
-                self._paused_until = min(self._paused_until, now)
-            for waiting in self._waiting:
-                waiting.due = min(waiting.due, now)
-            heapq.heapify(self._waiting)
+            self._breaker.try_now(now)
+            self._backlog.hurry(now)
             self._more.notify_all()
         self.drain(deadline)
         with self._lock:
             self._closed = True
-            if self._waiting:
-                self._drop(DropReason.SHUTDOWN, count=len(self._waiting))
-            self._bytes -= sum(len(waiting.item.body) for waiting in self._waiting)
-            self._waiting.clear()
+            self._give_up(DropReason.SHUTDOWN)
             self._more.notify_all()
+            self._news.notify_all()
             idle = not self._in_flight
         if idle:  # else the last thread does it
-            self._transport.close()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._transport.close()
+        self._backlog.close()
+
+    def _is_refused(self, now: float) -> bool:
+        """Whether the backend refused the key, and it is not time yet to ask again."""
+        return self._breaker.health is Health.REFUSING and now < self._breaker.opens_until
 
     def _next_due(self) -> float:
-        return max(self._waiting[0].due, self._paused_until)
-
-    def _wait(self, item: Item, due: float) -> None:
-        self._numbers += 1
-        heapq.heappush(self._waiting, _Waiting(due, self._numbers, item))
-        self._more.notify()
+        """When there is something to send next; infinity where nothing waits."""
+        if not self._backlog.waiting:
+            self._backlog.refill(self._clock())
+        if not self._backlog.waiting:
+            return float("inf")
+        return max(self._backlog.next_due, self._breaker.opens_until)
 
     def _drop(self, reason: DropReason, status: int | None = None, count: int = 1) -> None:
         self._counters.drop(reason, count)
         self._notices.dropped(reason, status, count)
 
-    def _help(self, now: float) -> None:
+    def _give_up(self, reason: DropReason) -> None:
+        """Drop what waits and is not on disk."""
+        lost = self._backlog.take_unsaved()
+        for item in lost:
+            self._backlog.settle(item)
+        if lost:
+            self._drop(reason, count=len(lost))
+
+    def _help(self) -> None:
         """Start a thread: the first one, or another where a backlog meets a slow backend."""
-        backlog = len(self._waiting)
-        helpful = self._average > SLOW and backlog > BACKLOG * self._threads and now >= self._paused_until
+        backlog = self._backlog.waiting
+        helpful = self._average > SLOW and backlog > BACKLOG * self._threads and not self._breaker.is_open
         if backlog and (self._threads == 0 or (helpful and self._threads < CONNECTIONS)):
             self._start()
 
     def _start(self) -> bool:
+        if not self._may_start:
+            return False
         thread = threading.Thread(target=self._work, name="seer-otel-send", daemon=True)
         self._threads += 1
         try:
@@ -197,60 +212,76 @@ class Outbox:
                         self._deliver(item)
                 finally:
                     self._threads -= 1
-                    self._empty.notify_all()  # whoever waits may have to send what is left
+                    self._news.notify_all()  # whoever waits may have to send what is left
                 last = self._closed and not self._in_flight
             if last:
-                self._transport.close()
+                self._let_go()
 
     def _send_here(self, deadline: float) -> None:
         with suppressed_instrumentation():
-            while len(self._waiting) and (item := self._next(deadline)) is not None:
+            while len(self._backlog) and (item := self._next(deadline)) is not None:
                 self._deliver(item, deadline)
 
     def _next(self, until: float) -> Item | None:
         """Wait for an item that is due; None when there is nothing to do until then, or ever."""
         while not self._closed:
-            now = self._clock()
-            if self._waiting:
-                due = self._next_due()
-                if due <= now:
-                    return heapq.heappop(self._waiting).item
+            now, due = self._clock(), self._next_due()
+            if due <= now and self._breaker.admits(now, self._in_flight):
+                return self._backlog.pop()
+            if due < float("inf"):
                 if self._threads > 1:
-                    return None
+                    return None  # one is enough to wait
+                # While another one tries, its answer decides.
+                due = due if due > now else until
                 until = max(until, due + IDLE) if self._threads else until
-                if now >= until:
-                    return None
-                self._more.wait(min(due, until) - now)
-            elif now >= until:
+            if now >= until:
                 return None
-            else:
-                self._more.wait(until - now)
+            self._more.wait(min(due, until) - now)
         return None
 
     def _deliver(self, item: Item, deadline: float | None = None) -> None:
         """Send one item and do with it what the answer demands. Holds the lock but while sending."""
-        if self._clock() < self._blocked_until:
-            self._settle(item, DropReason.UNAUTHORIZED)
-            if not len(self):
-                self._empty.notify_all()
-            return
         self._in_flight += 1
         began = self._clock()
         self._lock.release()
         try:
             reply, error = self._send(item, None if deadline is None else deadline - began)
+            now = self._clock()
+            item = replace(item, attempts=item.attempts + 1)
+            verdict = self._judge(item, reply, now)
+            if verdict.action in (Action.DONE, Action.GIVE_UP):
+                self._backlog.forget(item)
         finally:
             self._lock.acquire()
             self._in_flight -= 1
-        now = self._clock()
         self._average += 0.2 * (now - began - self._average)
-        item = replace(item, attempts=item.attempts + 1)
-        jitter = random.random()  # noqa: S311 - no secret
-        verdict = judge(reply, item.attempts, now - item.born, item.shrunk, jitter, time.time())
-        self._apply(item, verdict, reply, error, now)
-        self._help(now)
-        if not len(self) or verdict.action is Action.RETRY:
-            self._empty.notify_all()
+        status = reply.status if reply is not None else None
+        if self._breaker.note(verdict.health, now, verdict.delay, _jitter()):
+            self._switched(status, error, now)
+        self._apply(item, verdict, status, now)
+        self._help()
+        if verdict.action is Action.RETRY:
+            self._news.notify_all()
+
+    def _judge(self, item: Item, reply: Reply | None, now: float) -> Verdict:
+        on_disk = item.row is not None
+        max_age = self._max_age if on_disk else MAX_AGE
+        verdict = judge(reply, item.attempts, now - item.born, item.shrunk, _jitter(), time.time(), max_age)
+        if verdict.reason is DropReason.UNAUTHORIZED and on_disk:
+            return Verdict(Action.RETRY, health=verdict.health)  # the breaker holds it until the key is right
+        return verdict
+
+    def _switched(self, status: int | None, error: str, now: float) -> None:
+        """The breaker has opened or closed."""
+        if self._breaker.is_open:
+            self._notices.away(status, error)
+            if self._breaker.health is Health.REFUSING:
+                self._give_up(DropReason.UNAUTHORIZED)
+        else:
+            self._notices.back()
+            self._backlog.hurry(now)
+        self._more.notify_all()
+        self._news.notify_all()
 
     def _send(self, item: Item, timeout: float | None) -> tuple[Reply | None, str]:
         send = self._transport.send
@@ -264,36 +295,34 @@ class Outbox:
         except Exception as error:  # noqa: BLE001 - a transport of the user's, say; its text may hold the key
             return None, type(error).__name__
 
-    def _apply(self, item: Item, verdict: Verdict, reply: Reply | None, error: str, now: float) -> None:
-        status = reply.status if reply is not None else None
+    def _apply(self, item: Item, verdict: Verdict, status: int | None, now: float) -> None:
         if verdict.action is Action.DONE:
             self._settle(item, None)
-            self._notices.delivered()
         elif self._closed and verdict.action is not Action.GIVE_UP:
-            self._settle(item, DropReason.SHUTDOWN)
+            if item.row is None:
+                self._settle(item, DropReason.SHUTDOWN)
         elif verdict.action is Action.RETRY:
             self._counters.add("retries")
-            self._notices.retrying(status, error)
-            if verdict.pauses:
-                self._paused_until = max(self._paused_until, now + verdict.delay)
-                self._pause_was_asked_for = reply is not None
-            self._wait(item, now + verdict.delay)
+            self._backlog.put_back(item, now + verdict.delay)
+            self._more.notify()
         elif verdict.action is Action.SHRINK:
-            body = shrink(item.body)
-            self._bytes += len(body) - len(item.body)
-            self._wait(replace(item, body=body, shrunk=True), now)
+            self._backlog.put_back(replace(item, body=shrink(item.body), shrunk=True), now)
         else:
             reason = verdict.reason or DropReason.REJECTED
-            if verdict.blocks:
-                self._blocked_until = now + BLOCKED
             if reason is DropReason.REJECTED and item.is_empty and status in (400, 422):
                 self._refuses_empty = True
                 reason = DropReason.EMPTY_REFUSED
             self._settle(item, reason, status)
 
     def _settle(self, item: Item, reason: DropReason | None, status: int | None = None) -> None:
-        self._bytes -= len(item.body)
+        complete = self._backlog.settle(item)
         if reason is None:
             self._counters.add("sent")
         else:
             self._drop(reason, status)
+        if complete:
+            self._news.notify_all()
+
+
+def _jitter() -> float:
+    return random.random()  # noqa: S311 - no secret

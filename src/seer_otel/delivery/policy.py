@@ -8,12 +8,13 @@ from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 
 from ..reasons import DropReason
+from .breaker import Health
 from .transport import Reply
 
 FIRST_DELAY = 1.0
 LONGEST_DELAY = 30.0
 MAX_AGE = 600.0
-"""Seconds for which an event is retried."""
+"""Seconds for which an event is retried that only memory holds."""
 MAX_RETRY_AFTER = 300.0
 """Seconds; a backend that asks for more is asked again after these."""
 
@@ -29,24 +30,30 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What happens to an event next.
+    """What happens to an event next, and what its answer says of the backend.
 
     Attributes:
         action: what.
         reason: why it is given up.
         delay: seconds until it is sent again.
-        pauses: whether the others wait as well: it is the backend that cannot answer, not this event.
-        blocks: whether the key was refused, so that no event can be delivered.
+        health: whether others are better held back too.
     """
 
     action: Action
     reason: DropReason | None = None
     delay: float = 0.0
-    pauses: bool = False
-    blocks: bool = False
+    health: Health = Health.WELL
 
 
-def judge(reply: Reply | None, attempt: int, age: float, shrunk: bool, jitter: float, now: float) -> Verdict:
+def judge(
+    reply: Reply | None,
+    attempt: int,
+    age: float,
+    shrunk: bool,
+    jitter: float,
+    now: float,
+    max_age: float = MAX_AGE,
+) -> Verdict:
     """Return what to do.
 
     Args:
@@ -56,6 +63,7 @@ def judge(reply: Reply | None, attempt: int, age: float, shrunk: bool, jitter: f
         shrunk: whether it has been cut for its size already.
         jitter: a random number from 0 to 1; the whole delay is drawn, or clients come back in step.
         now: Unix seconds, for a `Retry-After` that is a date.
+        max_age: seconds for which it is retried.
     """
     status = reply.status if reply is not None else None
     if status is not None and 200 <= status < 300:
@@ -63,17 +71,16 @@ def judge(reply: Reply | None, attempt: int, age: float, shrunk: bool, jitter: f
     if reply is None or status in (408, 429) or (status is not None and status >= 500):
         asked = retry_after(reply.retry_after, now) if reply is not None else None
         delay = (
-            asked
-            if asked is not None
-            else jitter * min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(attempt - 1, 10))
+            jitter * min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(attempt - 1, 10)) if asked is None else asked
         )
-        if age + delay > MAX_AGE:
-            return Verdict(Action.GIVE_UP, DropReason.EXPIRED)
-        return Verdict(Action.RETRY, delay=delay, pauses=reply is None or asked is not None or status == 429)
+        health = Health.BUSY if asked is not None or status == 429 else Health.FAILING
+        if age + delay > max_age:
+            return Verdict(Action.GIVE_UP, DropReason.EXPIRED, health=health, delay=delay)
+        return Verdict(Action.RETRY, delay=delay, health=health)
     if status == 413:
         return Verdict(Action.GIVE_UP, DropReason.TOO_LARGE) if shrunk else Verdict(Action.SHRINK)
     if status in (401, 403):
-        return Verdict(Action.GIVE_UP, DropReason.UNAUTHORIZED, blocks=True)
+        return Verdict(Action.GIVE_UP, DropReason.UNAUTHORIZED, health=Health.REFUSING)
     return Verdict(Action.GIVE_UP, DropReason.REJECTED)
 
 

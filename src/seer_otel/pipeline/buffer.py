@@ -125,6 +125,11 @@ class Buffer:
     def __len__(self) -> int:
         return len(self._open)
 
+    @property
+    def seen(self) -> int:
+        """How many retrieval spans wait here."""
+        return sum(trace.seen for trace in list(self._open.values()))
+
     def take(self, span: ReadableSpan, phase: bool, now: float) -> Release | None:
         """Take one span that started or ended; return its trace where that completes it.
 

@@ -10,13 +10,11 @@ import atexit
 import os
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
-from queue import Empty, SimpleQueue
 from typing import Any
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -25,6 +23,7 @@ from .. import sampling
 from ..config import Config
 from ..conventions import convention
 from ..delivery.outbox import Outbox
+from ..delivery.spool import Spool
 from ..delivery.suppression import suppressed_instrumentation
 from ..delivery.transport import HttpTransport, Transport
 from ..notices import Notices
@@ -32,7 +31,9 @@ from ..reasons import DropReason
 from ..stats import Counters, FlushResult, Stats
 from .buffer import ENDED, STARTED, Buffer, Limits, Release
 from .dispatch import Dispatch
+from .losses import Losses, is_retrieval
 from .sdk import attributes_of
+from .worker import Worker, weakly
 
 __all__ = ["ENDED", "STARTED", "Pipeline"]
 
@@ -51,8 +52,8 @@ MAX_QUEUE_BYTES = 64 * 1024 * 1024
 Each span is in it twice: when it starts, and when it ends."""
 MIN_ROOM = 512
 """Entries that always find room."""
-MAX_LOST = 10_000
-"""Lost spans whose trace is remembered until the worker comes by."""
+LOOK = 64
+"""Spans in the queue at each multiple of which a hook looks whether this is still the process that it was."""
 
 
 class Pipeline:
@@ -70,49 +71,77 @@ class Pipeline:
         self.config = config
         self._sees_starts = sees_starts
         self._clock = clock
-        self._room = config.max_queue_size
         self._grace = SHUTDOWN
         self._closed = False
         self._transport: Transport = config.transport or HttpTransport(
             config.endpoint, config.api_key, config.timeout
         )
-        self._begin_anew()
+        self.queue: deque[tuple[ReadableSpan, bool]] = deque()
         # Weak, so that a processor that nobody holds any more can be collected.
-        begin_anew = weakref.WeakMethod(self._begin_anew)
+        self._exit_hook = weakly(self._at_exit)
+        self._begin_anew()
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=lambda: (method := begin_anew()) and method())
-        at_exit = weakref.WeakMethod(self._at_exit)
-        self._exit_hook = lambda: (method := at_exit()) and method()
+            os.register_at_fork(
+                before=weakly(self._hold_spool),
+                after_in_parent=weakly(self._release_spool),
+                after_in_child=weakly(self._begin_anew),
+            )
         atexit.register(self._exit_hook)
 
     def _begin_anew(self) -> None:
         """Set everything up as new: at first, and in the child of a fork, to which no thread or lock came along."""
+        config = self.config
         self._pid = os.getpid()
-        self._queue: deque[tuple[ReadableSpan, bool]] = deque()
-        self._lost: deque[tuple[int, bool]] = deque(maxlen=MAX_LOST)
-        self._lost_unknown = 0
-        self._notices = Notices(self.config.endpoint, self._clock)
+        self.queue.clear()  # the same one, as hooks hold it
+        self._losses = Losses()
+        self._notices = Notices(config.endpoint, self._clock, config.spool_dir)
         self._counters = Counters()
-        limits = Limits(max_age=self.config.max_trace_age)
-        self._buffer = Buffer(self.config.sample_rate, self._sees_starts, self._counters, limits)
-        self._outbox = Outbox(self._transport, self._counters, self._notices, self._clock)
-        self._dispatch = Dispatch(self.config, self._outbox, self._counters, self._notices)
+        limits = Limits(max_age=config.max_trace_age)
+        self._buffer = Buffer(config.sample_rate, self._sees_starts, self._counters, limits)
+        self._spool = _spool(config)
+        self._outbox = Outbox(
+            self._transport,
+            self._counters,
+            self._notices,
+            self._clock,
+            spool=self._spool,
+            spool_max_age=config.spool_max_age,
+            threads=not config.synchronous,
+        )
+        self._dispatch = Dispatch(config, self._outbox, self._counters, self._notices)
         self._working = threading.Lock()
-        self._starting = threading.Lock()
-        self._wake: SimpleQueue[None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self.worker = Worker(self.turn, self._exit_hook)
         self._inside: set[int] = set()
-        self._parked = True
         self._last_span = 0.0
+        self.room = 0 if config.synchronous or self._closed else config.max_queue_size
+        """Entries that the queue takes from hooks without a second look."""
+
+    def _hold_spool(self) -> None:
+        # No transaction may be in the middle when a fork copies this memory.
+        if self._spool is not None:
+            self._spool.lock.acquire()
+
+    def _release_spool(self) -> None:
+        if self._spool is not None:
+            self._spool.lock.release()
 
     def take(self, span: ReadableSpan, phase: bool) -> None:
-        """Take a span that started or ended. Called by hooks: only appends, never waits, never raises."""
-        if len(self._queue) >= self._room:
+        """Take a span that started or ended. Called by hooks: only appends, never waits, never raises.
+
+        A hook appends to `queue` by itself, which saves a call, while the queue holds less than `room` and its length
+        is no multiple of `LOOK`.
+        """
+        self.check_process()
+        if self.config.synchronous and not self._closed:
+            self.queue.append((span, phase))
+            if phase is ENDED and (span.parent is None or span.parent.is_remote):
+                self.flush(self.config.timeout)
+        elif len(self.queue) >= self.room:
             self._lose(span, phase)
-            return
-        self._queue.append((span, phase))
-        if self._parked:
-            self._ensure_worker()
+        else:
+            self.queue.append((span, phase))
+            if self.worker.parked:
+                self.worker.wake()
 
     def check_process(self) -> None:
         """Begin anew in the child of a fork that ran no hooks, as some servers make them."""
@@ -156,16 +185,19 @@ class Pipeline:
         before = self.stats()
         with self._within() as alone:
             taken = alone and self._turn_here(began + timeout, self._buffer.flush if unfinished else None)
+            held = self._buffer.seen
             if alone:
-                self._outbox.drain(began + timeout)
-        untaken = 0 if taken else self._untaken()
+                held += self._outbox.drain(began + timeout)
         after = self.stats()
+        if not taken:
+            held = after.held + self._untaken()
         dropped = {
             reason: count - before.dropped.get(reason, 0)
             for reason, count in after.dropped.items()
             if count > before.dropped.get(reason, 0)
         }
-        return FlushResult(after.sent - before.sent, after.held + untaken, dropped, self._clock() - began)
+        elapsed = self._clock() - began
+        return FlushResult(after.sent - before.sent, min(held, after.spooled), held, dropped, elapsed)
 
     def shutdown(self, timeout: float | None = None) -> None:
         """Take nothing more, send what can be sent within `timeout` seconds, and give up on the rest."""
@@ -174,10 +206,10 @@ class Pipeline:
             if self._closed or not alone:
                 return  # what a signal handler interrupted, or the flush at exit, sends the rest
             deadline = self._clock() + (self._grace if timeout is None else timeout)
-            self._closed, self._room = True, 0
+            self._closed, self.room = True, 0
             self._turn_here(deadline, self._buffer.flush)
             self._outbox.close(deadline)
-        self._wake.put(None)
+        self.worker.end()
         atexit.unregister(self._exit_hook)
 
     def _at_exit(self) -> None:
@@ -191,38 +223,16 @@ class Pipeline:
                     self._transport.close()  # perhaps nobody shuts us down; a later event opens it again
 
     def _lose(self, span: ReadableSpan, phase: bool) -> None:
-        """The queue is full, or the pipeline closed: note whose span it was. The rare path, so it may take time."""
-        context = span.context
-        if context is None or not context.trace_flags.sampled:
+        """The queue is full, or the pipeline closed."""
+        if not self._closed and not self._losses.note(span, phase):
             return
-        retrieval = phase is ENDED and convention.is_retrieval(attributes_of(span))
-        if not self._closed:
-            if len(self._lost) < MAX_LOST:
-                self._lost.append((context.trace_id, retrieval))
+        context = span.context
+        if phase is ENDED and context is not None and context.trace_flags.sampled and is_retrieval(span):
+            if not sampling.keeps(context.trace_id, self.config.sample_rate):
                 return
-            self._lost_unknown += 1
-        if retrieval and sampling.keeps(context.trace_id, self.config.sample_rate):
             with self._within():
                 self._counters.add("seen")
                 self._counters.drop(DropReason.SHUTDOWN if self._closed else DropReason.QUEUE_FULL)
-
-    def _ensure_worker(self) -> None:
-        self._parked = False
-        self._wake.put(None)
-        thread = self._thread
-        if thread is not None and thread.is_alive():
-            return
-        with self._starting:
-            if self._thread is not None and self._thread.is_alive():
-                return
-            wake = self._wake
-            gone = weakref.ref(self, lambda _: wake.put(None))
-            self._thread = threading.Thread(target=_work, args=(gone, wake), name="seer-otel", daemon=True)
-            try:
-                self._thread.start()
-            except RuntimeError:
-                # No room for a thread now; the next span tries again, or the flush at exit does the work.
-                self._thread, self._parked = None, True
 
     def turn(self) -> float | None:
         """Do what there is to do; return the seconds until the next look, None when closed. The worker's."""
@@ -236,16 +246,16 @@ class Pipeline:
             self._notices.fault(error)
             return POLL
         except BaseException:  # a hook of the user's ends this thread; the next span starts another
-            self._parked = True
+            self.worker.parked = True
             raise
 
     def _pause(self) -> float:
         """Seconds until the next look. Under the lock: elsewhere a flush may hold what is neither here nor there."""
-        if not self._queue and self._clock() - self._last_span >= QUIET:
-            self._parked = True
-            if not self._queue:
+        if not self.queue and self._clock() - self._last_span >= QUIET:
+            self.worker.parked = True
+            if not self.queue:
                 return PARKED if len(self._buffer) else IDLE
-            self._parked = False  # a span came between the look and the flag
+            self.worker.parked = False  # a span came between the look and the flag
         return POLL
 
     def _turn_here(self, deadline: float, release: Callable[[], Iterable[Release]] | None) -> bool:
@@ -262,14 +272,14 @@ class Pipeline:
 
     def _untaken(self) -> int:
         """How many retrieval spans are still in the queue."""
-        queued = self._queue.copy()
+        queued = self.queue.copy()
         return sum(ended and convention.is_retrieval(attributes_of(span)) for span, ended in queued)
 
     def _turn(self, release: Callable[[], Iterable[Release]] | None = None) -> None:
         """Take what is queued and send on what is complete. Under the lock, in whatever thread."""
         now = self._clock()
-        for _ in range(len(self._queue)):
-            span, phase = self._queue.popleft()
+        for _ in range(len(self.queue)):
+            span, phase = self.queue.popleft()
             self._last_span = now
             try:
                 released = self._buffer.take(span, phase, now)
@@ -278,30 +288,17 @@ class Pipeline:
                 continue
             if released is not None:
                 self._dispatch.send(released)
-        self._account_for_lost(now)
-        if not self._closed:
+        self._losses.account(self._buffer, self._counters, self._notices, now)
+        if not self._closed and not self.config.synchronous:
             room = max(MIN_ROOM, 2 * MAX_QUEUE_BYTES // self._buffer.average_size)
-            self._room = min(self.config.max_queue_size, room)
+            self.room = min(self.config.max_queue_size, room)
+        self._outbox.tend()
         for released in chain(self._buffer.overdue(now), release() if release is not None else ()):
             self._dispatch.send(released)
 
-    def _account_for_lost(self, now: float) -> None:
-        for _ in range(len(self._lost)):
-            trace_id, retrieval = self._lost.popleft()
-            if self._buffer.lose(trace_id, retrieval, now):
-                self._counters.add("seen")
-                self._counters.drop(DropReason.QUEUE_FULL)
-            self._notices.overflowed()
-        if self._lost_unknown:
-            self._lost_unknown = 0
-            self._buffer.lose_unknown()
-            self._notices.overflowed()
 
-
-def _work(pipeline: weakref.ref[Pipeline], wake: SimpleQueue[None]) -> None:
-    """The worker: holds its pipeline only while it works, so that one that is gone ends its thread."""
-    with suppressed_instrumentation():
-        while (alive := pipeline()) is not None and (pause := alive.turn()) is not None:
-            del alive
-            with suppress(Empty):
-                wake.get(timeout=pause)
+def _spool(config: Config) -> Spool | None:
+    if config.spool_dir is None:
+        return None
+    endpoint, folder = config.endpoint, config.spool_dir
+    return Spool(folder, endpoint, max_bytes=config.spool_max_bytes, max_age=config.spool_max_age)
