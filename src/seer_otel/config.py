@@ -139,7 +139,10 @@ class Config:
     )
     timeout: float = _setting(5.0, "SEER_OTEL_TIMEOUT", "Seconds for a request.", float)
     max_queue_size: int = _setting(
-        131_072, "SEER_OTEL_MAX_QUEUE_SIZE", "Starts and ends of spans that wait to be taken.", int
+        131_072,
+        "SEER_OTEL_MAX_QUEUE_SIZE",
+        "Starts and ends of spans that wait to be taken, to the next 64.",
+        int,
     )
     max_trace_age: float = _setting(
         300.0, "SEER_OTEL_MAX_TRACE_AGE", "Seconds after which an open trace is sent as partial.", float

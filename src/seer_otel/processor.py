@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from .context import attributes_in, stored
 from .delivery.transport import Transport
 from .door import Door
 from .event import Event
-from .pipeline.pipeline import ENDED, LOOK, STARTED
+from .pipeline.pipeline import ENDED, LOOK, STARTED, Pipeline
 
 
 class SeerContextProcessor(SpanProcessor):
@@ -59,6 +60,8 @@ class SeerSpanProcessor(Door, SeerContextProcessor):
         ConfigurationError: a setting cannot work; its text names it.
     """
 
+    _queue: deque[ReadableSpan] | None = None
+
     def __init__(
         self,
         *,
@@ -86,6 +89,12 @@ class SeerSpanProcessor(Door, SeerContextProcessor):
             },
             sees_starts=True,
         )
+        if self._pipeline is not None:
+            self._hand_to(self._pipeline)
+
+    def _hand_to(self, pipeline: Pipeline) -> None:
+        """Keep what the hooks need where they find it fastest."""
+        self._pipeline, self._queue, self._take = pipeline, pipeline.queue, pipeline.take
 
     def use_hooks(self, **hooks: Any) -> None:
         """Take over `redact` or `filter` where `attach()` got one only when it was called again."""
@@ -94,36 +103,28 @@ class SeerSpanProcessor(Door, SeerContextProcessor):
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Note that a span is open; never raises, never waits."""
-        pipeline = self._pipeline
-        if pipeline is None:
+        queue = self._queue
+        if queue is None:
             return
         if stored.in_use:
             super().on_start(span, parent_context)
         try:
-            queue = pipeline.queue
-            length = len(queue)
-            if length % LOOK and length < pipeline.room:
-                queue.append((span, STARTED))
-                if pipeline.worker.parked:
-                    pipeline.worker.wake()
+            if len(queue) % LOOK:
+                queue.append(span)
             else:
-                pipeline.take(span, STARTED)
+                self._take(span, STARTED)
         except Exception:  # noqa: BLE001 - it would reach the application
             return
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Take an ended span; never raises, never waits unless it is told to (`synchronous`)."""
-        pipeline = self._pipeline
-        if pipeline is None:
+        """Take an ended span; never raises, and never waits unless it was asked to (`synchronous`)."""
+        queue = self._queue
+        if queue is None:
             return
         try:
-            queue = pipeline.queue
-            length = len(queue)
-            if length % LOOK and length < pipeline.room:
-                queue.append((span, ENDED))
-                if pipeline.worker.parked:
-                    pipeline.worker.wake()
+            if len(queue) % LOOK:
+                queue.append(span)
             else:
-                pipeline.take(span, ENDED)
+                self._take(span, ENDED)
         except Exception:  # noqa: BLE001 - it would reach the application
             return

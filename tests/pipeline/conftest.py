@@ -37,7 +37,7 @@ class App:
         settings = {"transport": self.memory, "sample_rate": 1.0, **settings}
         self.processor = SeerSpanProcessor(**settings)
         if clock is not None:
-            self.processor._pipeline = Pipeline(self.processor.config, sees_starts=True, clock=clock)
+            self.processor._hand_to(Pipeline(self.processor.config, sees_starts=True, clock=clock))
         self.provider = TracerProvider(shutdown_on_exit=False)
         self.provider.add_span_processor(self.processor)
         self.tracer = self.provider.get_tracer("test")

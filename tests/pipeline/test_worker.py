@@ -199,19 +199,19 @@ def test_a_dropped_processor_ends_its_thread(eventually: Eventually) -> None:
 
 def test_a_full_queue(make_app: MakeApp, gate: threading.Event, eventually: Eventually) -> None:
     """Spans beyond the queue's bound are lost and counted by their traces, which are marked; the rest is sent."""
-    app = make_app(max_queue_size=20, redact=lambda event: gate.wait(20) and event)
+    app = make_app(max_queue_size=64, redact=lambda event: gate.wait(20) and event)
     one_trace(app, "holds the worker up")
     eventually(lambda: not app.pipeline.queue and app.pipeline._working.locked())
     with app.chain("a question"):
-        for i in range(30):
+        for i in range(60):
             app.retrieve(f"query {i}")
-    assert len(app.pipeline.queue) == 20
+    assert len(app.pipeline.queue) == 64
     gate.set()
     assert app.processor.flush(10.0).complete
     stats = app.processor.stats()
-    assert stats.seen == 31
-    assert stats.dropped[DropReason.QUEUE_FULL] == 31 - stats.sent
-    assert stats.sent == len(app.events) == 10
+    assert stats.seen == 61
+    assert stats.dropped[DropReason.QUEUE_FULL] == 61 - stats.sent
+    assert stats.sent == len(app.events) == 1 + 31
     partial = [event["metadata"].get("seer_otel.partial") for event in app.events]
     assert partial[0] is None
     assert set(partial[1:]) == {"queue_full"}
@@ -223,16 +223,16 @@ def test_losses_beyond_memory(
 ) -> None:
     """Where more is lost than can be remembered by trace, every retrieval is still counted, once."""
     monkeypatch.setattr(losses, "MAX_LOST", 15)
-    app = make_app(max_queue_size=4, redact=lambda event: gate.wait(20) and event)
+    app = make_app(max_queue_size=1, redact=lambda event: gate.wait(20) and event)
     one_trace(app, "holds the worker up")
     eventually(lambda: not app.pipeline.queue and app.pipeline._working.locked())
-    for i in range(50):
+    for i in range(66):
         one_trace(app, str(i))
     gate.set()
     assert app.processor.flush(10.0).complete
     stats = app.processor.stats()
-    assert (stats.seen, stats.sent) == (51, 2)
-    assert dict(stats.dropped) == {DropReason.QUEUE_FULL: 49}
+    assert (stats.seen, stats.sent) == (67, 17)  # 64 entries of the queue are 16 traces
+    assert dict(stats.dropped) == {DropReason.QUEUE_FULL: 50}
 
 
 def test_the_queue_is_bounded_in_bytes(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,11 +241,11 @@ def test_the_queue_is_bounded_in_bytes(make_app: MakeApp, monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "MIN_ROOM", 32)
     app = make_app()
     app.turn()
-    assert app.pipeline.room > 500
+    assert app.pipeline._room > 500
     for _ in range(200):
         app.tracer.start_span("large", attributes={"text": "x" * 50_000}).end()
     app.turn()
-    assert app.pipeline.room == 32
+    assert app.pipeline._room == 32
 
 
 # --- Flush and shutdown ---

@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import ReadableSpan, Span
 
 from .. import sampling
 from ..config import Config
@@ -45,7 +45,7 @@ PARKED = 0.5
 """Seconds between two looks while nothing comes in."""
 SHUTDOWN = 5.0
 """Seconds for a shutdown; with the flush at exit, where there is one."""
-IDLE = 60.0
+IDLE = 5.0
 """Seconds between two looks at whether the pipeline is still there, while nothing is open."""
 MAX_QUEUE_BYTES = 64 * 1024 * 1024
 """Bytes that the queue may hold, by the average size of the spans that went through it, as a hook cannot measure.
@@ -53,7 +53,8 @@ Each span is in it twice: when it starts, and when it ends."""
 MIN_ROOM = 512
 """Entries that always find room."""
 LOOK = 64
-"""Spans in the queue at each multiple of which a hook looks whether this is still the process that it was."""
+"""Spans in the queue, at each multiple of which a hook looks closer: at the bound of the queue, which is so exact to
+that many, at the worker, and whether this is still the process that it was."""
 
 
 class Pipeline:
@@ -76,7 +77,7 @@ class Pipeline:
         self._transport: Transport = config.transport or HttpTransport(
             config.endpoint, config.api_key, config.timeout
         )
-        self.queue: deque[tuple[ReadableSpan, bool]] = deque()
+        self.queue: deque[ReadableSpan] = deque()
         # Weak, so that a processor that nobody holds any more can be collected.
         self._exit_hook = weakly(self._at_exit)
         self._begin_anew()
@@ -113,8 +114,7 @@ class Pipeline:
         self.worker = Worker(self.turn, self._exit_hook)
         self._inside: set[int] = set()
         self._last_span = 0.0
-        self.room = 0 if config.synchronous or self._closed else config.max_queue_size
-        """Entries that the queue takes from hooks without a second look."""
+        self._room = 0 if self._closed else config.max_queue_size
 
     def _hold_spool(self) -> None:
         # No transaction may be in the middle when a fork copies this memory.
@@ -128,18 +128,17 @@ class Pipeline:
     def take(self, span: ReadableSpan, phase: bool) -> None:
         """Take a span that started or ended. Called by hooks: only appends, never waits, never raises.
 
-        A hook appends to `queue` by itself, which saves a call, while the queue holds less than `room` and its length
-        is no multiple of `LOOK`.
+        A hook appends to `queue` by itself, which saves this call, unless the queue's length is a multiple of `LOOK`.
         """
         self.check_process()
         if self.config.synchronous and not self._closed:
-            self.queue.append((span, phase))
+            self.queue.append(span)
             if phase is ENDED and (span.parent is None or span.parent.is_remote):
                 self.flush(self.config.timeout)
-        elif len(self.queue) >= self.room:
+        elif len(self.queue) >= self._room:
             self._lose(span, phase)
         else:
-            self.queue.append((span, phase))
+            self.queue.append(span)
             if self.worker.parked:
                 self.worker.wake()
 
@@ -206,7 +205,7 @@ class Pipeline:
             if self._closed or not alone:
                 return  # what a signal handler interrupted, or the flush at exit, sends the rest
             deadline = self._clock() + (self._grace if timeout is None else timeout)
-            self._closed, self.room = True, 0
+            self._closed, self._room = True, 0
             self._turn_here(deadline, self._buffer.flush)
             self._outbox.close(deadline)
         self.worker.end()
@@ -273,25 +272,30 @@ class Pipeline:
     def _untaken(self) -> int:
         """How many retrieval spans are still in the queue."""
         queued = self.queue.copy()
-        return sum(ended and convention.is_retrieval(attributes_of(span)) for span, ended in queued)
+        ended = (span for span in queued if self._phase(span) is ENDED)
+        return sum(convention.is_retrieval(attributes_of(span)) for span in ended)
+
+    def _phase(self, span: ReadableSpan) -> bool:
+        """Whether a span in the queue started or ended: the SDK hands over a copy of one that ended."""
+        return STARTED if self._sees_starts and isinstance(span, Span) else ENDED
 
     def _turn(self, release: Callable[[], Iterable[Release]] | None = None) -> None:
         """Take what is queued and send on what is complete. Under the lock, in whatever thread."""
         now = self._clock()
         for _ in range(len(self.queue)):
-            span, phase = self.queue.popleft()
+            span = self.queue.popleft()
             self._last_span = now
             try:
-                released = self._buffer.take(span, phase, now)
+                released = self._buffer.take(span, self._phase(span), now)
             except Exception as error:  # noqa: BLE001 - a span that is none costs no other
                 self._notices.fault(error)
                 continue
             if released is not None:
                 self._dispatch.send(released)
         self._losses.account(self._buffer, self._counters, self._notices, now)
-        if not self._closed and not self.config.synchronous:
+        if not self._closed:
             room = max(MIN_ROOM, 2 * MAX_QUEUE_BYTES // self._buffer.average_size)
-            self.room = min(self.config.max_queue_size, room)
+            self._room = min(self.config.max_queue_size, room)
         self._outbox.tend()
         for released in chain(self._buffer.overdue(now), release() if release is not None else ()):
             self._dispatch.send(released)
