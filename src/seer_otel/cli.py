@@ -73,9 +73,62 @@ def _show_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object a line for each event")
 
 
+def _doctor_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--send", action="store_true", help="send one test event, and say what the backend answers"
+    )
+    parser.add_argument(
+        "--app",
+        metavar="MODULE[:ATTRIBUTE]",
+        help="import this application, and look at the provider that it sets, or at ATTRIBUTE if it is one",
+    )
+    parser.add_argument(
+        "--events",
+        metavar="FILE",
+        help="look at the passages of recorded events, one JSON object a line, as `seer-otel show --json` prints them",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object, for scripts")
+
+
+def _spool_options(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(title="what to do", dest="action", metavar="ACTION", required=True)
+    folder = argparse.ArgumentParser(add_help=False)
+    folder.add_argument("--dir", help="the folder (default: SEER_OTEL_SPOOL_DIR)")
+
+    def action(name: str, text: str) -> argparse.ArgumentParser:
+        return actions.add_parser(name, help=text, description=_sentence(text), parents=[folder])
+
+    action("show", "say what is in it").add_argument("--json", action="store_true", help="one JSON object")
+    drain = action("drain", "send what belongs to no running process, as the processor would")
+    drain.add_argument(
+        "--timeout",
+        type=_count,
+        default=60,
+        metavar="SECONDS",
+        help="when to stop (default: %(default)s)",
+    )
+    drain.add_argument(
+        "--all", action="store_true", help="send what was meant for another URL to SEER_INGESTION_URL, too"
+    )
+    action("export", "write all events as JSON lines and change nothing").add_argument(
+        "--out", metavar="FILE", help="where to (default: standard output)"
+    )
+    action("clear", "delete what belongs to no running process").add_argument(
+        "--yes", action="store_true", help="really do it; else only say how much it is"
+    )
+
+
 COMMANDS = (
     Command("serve", "run the local backend", _serve_options, "seer_otel.local.serve", "local"),
     Command("show", "show what the local backend received", _show_options, "seer_otel.local.show", "local"),
+    Command(
+        "doctor",
+        "say what would happen under these settings",
+        _doctor_options,
+        "seer_otel.doctor.command",
+        "",
+    ),
+    Command("spool", "look after the events on disk", _spool_options, "seer_otel.spool_command", ""),
 )
 
 

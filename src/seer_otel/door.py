@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from . import metrics
 from .config import Config, load
 from .exits import alive
 from .pipeline.pipeline import Pipeline
@@ -27,6 +28,7 @@ class Door:
         self._pipeline = Pipeline(self._config, sees_starts=sees_starts) if self._config.enabled else None
         if self._pipeline is not None:
             alive.add(self)
+            metrics.observe(self._pipeline, metrics.PROCESSOR if sees_starts else metrics.EXPORTER)
 
     @property
     def config(self) -> Config:

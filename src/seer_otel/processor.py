@@ -60,8 +60,6 @@ class SeerSpanProcessor(Door, SeerContextProcessor):
         ConfigurationError: a setting cannot work; its text names it.
     """
 
-    _queue: deque[ReadableSpan] | None = None
-
     def __init__(
         self,
         *,
@@ -89,12 +87,16 @@ class SeerSpanProcessor(Door, SeerContextProcessor):
             },
             sees_starts=True,
         )
+        self._queue: deque[ReadableSpan] = deque()
+        self._take: Callable[[ReadableSpan, bool], None] = _pass
         if self._pipeline is not None:
             self._hand_to(self._pipeline)
 
     def _hand_to(self, pipeline: Pipeline) -> None:
-        """Keep what the hooks need where they find it fastest."""
-        self._pipeline, self._queue, self._take = pipeline, pipeline.queue, pipeline.take
+        """Keep what the hooks need where they find it fastest; an empty queue always leads to `take`."""
+        self._pipeline, self._take = pipeline, pipeline.take
+        if not pipeline.config.synchronous:
+            self._queue = pipeline.queue
 
     def use_hooks(self, **hooks: Any) -> None:
         """Take over `redact` or `filter` where `attach()` got one only when it was called again."""
@@ -103,12 +105,10 @@ class SeerSpanProcessor(Door, SeerContextProcessor):
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Note that a span is open; never raises, never waits."""
-        queue = self._queue
-        if queue is None:
-            return
         if stored.in_use:
             super().on_start(span, parent_context)
         try:
+            queue = self._queue
             if len(queue) % LOOK:
                 queue.append(span)
             else:
@@ -118,13 +118,15 @@ class SeerSpanProcessor(Door, SeerContextProcessor):
 
     def on_end(self, span: ReadableSpan) -> None:
         """Take an ended span; never raises, and never waits unless it was asked to (`synchronous`)."""
-        queue = self._queue
-        if queue is None:
-            return
         try:
+            queue = self._queue
             if len(queue) % LOOK:
                 queue.append(span)
             else:
                 self._take(span, ENDED)
         except Exception:  # noqa: BLE001 - it would reach the application
             return
+
+
+def _pass(span: ReadableSpan, phase: bool) -> None:
+    """Take nothing: seer-otel is switched off."""

@@ -81,6 +81,7 @@ class Backlog:
         self._rows: set[int] = set()  # of the events in memory that the spool has too
         self._in_memory: dict[int, int] = {}  # number: bytes, of what waits and of what is on its way
         self._marks: list[Mark] = []
+        self._first = 1
         self._last = 0
         self.bytes = 0
 
@@ -162,7 +163,7 @@ class Backlog:
     def hurry(self, now: float) -> None:
         """Make everything due, the oldest first."""
         for waiting in self._heap:
-            waiting.due = min(waiting.due, now)
+            waiting.due = now
         heapq.heapify(self._heap)
 
     def refill(self, now: float) -> None:
@@ -187,7 +188,11 @@ class Backlog:
             return
         try:
             found = self._spool.adopt()
-            self._on_disk.extendleft([0] * found)
+            # Older than all others, so of lower numbers.
+            self._first -= found
+            self._on_disk.extendleft(reversed(range(self._first, self._first + found)))
+            for mark in self._marks:
+                mark.left += found
             for name in ("seen", "recovered", "spooled"):
                 self._counters.add(name, found)
             expired = [row for row in self._spool.expire() if row not in self._rows]

@@ -43,7 +43,7 @@ class Outbox:
         clock: monotonic seconds.
         spool: keeps events on disk until they have an answer.
         spool_max_age: seconds for which an event is retried that is on disk.
-        threads: whether threads may be started; else only `drain` and `close` send, on the calling thread.
+        threads: whether threads may be started; else `send_due`, `drain` and `close` send, on the calling thread.
     """
 
     def __init__(
@@ -136,6 +136,14 @@ class Outbox:
                 return mark.left
             finally:
                 self._backlog.release(mark)
+
+    def send_due(self, deadline: float) -> None:
+        """Send on this thread what is due now, each event once; wait for nothing but answers."""
+        with suppressed_instrumentation(), self._lock:
+            while (now := self._clock()) < deadline and self._next_due() <= now:
+                if not self._breaker.admits(now, self._in_flight):
+                    return
+                self._deliver(self._backlog.pop(), deadline)
 
     def close(self, deadline: float) -> None:
         """Deliver what can be delivered until `deadline` and take nothing more; what no disk has is dropped then.

@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import urlsplit
 
 from .._version import __version__
-from ..endpoint import is_loopback
+from ..endpoint import ConfigurationError, is_loopback
 
 if TYPE_CHECKING:
     import httpx
@@ -63,21 +62,56 @@ class Transport(Protocol):
 class HttpTransport:
     """POSTs events over HTTP.
 
+    Proxies are those of `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, but never on the way to this machine;
+    trusted certificates are those of `SSL_CERT_FILE` or `SSL_CERT_DIR`, else of certifi. Both are read here, once. All
+    else that httpx can do comes with a client of your own.
+
     Args:
         endpoint: the complete URL.
         api_key: the bearer key; None sends no `Authorization` header.
         timeout: seconds for each of connecting, sending and waiting for the answer.
+        http_client: the client to send with. It adds what it always adds (its headers, auth and event hooks) and
+            takes its own ways (proxies, mounts, certificates), but follows no redirect and waits no longer than
+            `timeout`. It is never closed. The child of a fork uses it as well: where a process forks after it has
+            sent, make the client and this transport in the child.
+
+    Raises:
+        ConfigurationError: the URL, the client, the proxy or the certificates cannot be used.
     """
 
-    def __init__(self, endpoint: str, api_key: str | None, timeout: float = 5.0) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        api_key: str | None,
+        timeout: float = 5.0,
+        http_client: httpx.Client | None = None,
+    ) -> None:
+        import httpx  # noqa: PLC0415 - whoever imports us need not want to send
+
+        if not (http_client is None or isinstance(http_client, httpx.Client)):  # an AsyncClient, say
+            raise ConfigurationError(f"http_client must be an httpx.Client, not {type(http_client).__name__}")
         self._endpoint = endpoint
         self._timeout = timeout
-        self._headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
+        self._http_client = http_client
+        try:
+            self._url = httpx.URL(endpoint)
+        except httpx.InvalidURL:
+            raise ConfigurationError("endpoint must be a URL that can be sent to") from None
+        headers = [
+            (b"Host", self._url.netloc),
+            (b"Content-Type", b"application/json"),
+            (b"User-Agent", USER_AGENT.encode()),
+        ]
         if api_key is not None:
-            self._headers["Authorization"] = f"Bearer {api_key}"
-        # By pid: a client shared across a fork lets the child read its parent's answers. The first one is made here
+            headers.append((b"Authorization", f"Bearer {api_key}".encode()))
+        # Of these httpx shows no key.
+        self._headers = httpx.Headers(headers)
+        # By pid: connections shared across a fork let the child read its parent's answers. The first pool is made here
         # and not by the thread that sends, as what is being imported there during a fork cannot be used in the child.
-        self._clients = {os.getpid(): self._new_client()}
+        self._pools: dict[int, httpx.HTTPTransport] = {}
+        if http_client is None:
+            self._proxy = _proxy_to(self._url)
+            self._pools[os.getpid()] = self._first_pool()
 
     def __repr__(self) -> str:
         return f"HttpTransport({self._endpoint!r})"
@@ -86,58 +120,113 @@ class HttpTransport:
         """Send one event, within `timeout` seconds where that is less than the transport's own; see `Transport`."""
         import httpx  # noqa: PLC0415
 
-        headers = {**self._headers, "Idempotency-Key": idempotency_key}
         patience = self._timeout if timeout is None else min(self._timeout, max(timeout, 0.001))
-        post = self._client().build_request(
-            "POST", self._endpoint, content=body, headers=headers, timeout=patience
-        )
         reply: Reply | None = None
+        failure = ""
         try:
-            response = self._client().send(post, stream=True)
-            reply = Reply(response.status_code, response.headers.get("Retry-After"))
-            with closing(response):
-                _skip_body(response, patience)
-        except httpx.HTTPError as error:
-            # The status counts; a body that is broken, or never ends, does not.
-            if reply is None:
-                # Only the kind of error: texts of lower layers may quote a header, and so the key.
-                raise TransportError(type(error).__name__) from None
+            response = self._post(body, idempotency_key, patience)
+            reply = _reply(response)
+            _skip_body(response, patience)
+        except httpx.HTTPStatusError as error:  # a hook of the user's client raised it
+            reply = _reply(error.response)
+        except Exception as error:  # noqa: BLE001 - a user's client raises what it likes
+            # Only the kind of error: texts of lower layers may quote a header, and so the key.
+            failure = type(error).__name__
+        if reply is None:
+            # Raised here, and so with no other error behind it.
+            raise TransportError(failure)
+        # The status counts; a body that is broken, or never ends, does not.
         return reply
 
     def close(self) -> None:
-        """Close this process's connections."""
-        client = self._clients.pop(os.getpid(), None)
-        if client is not None:
-            client.close()
+        """Close this process's connections; those of a user's client stay."""
+        pool = self._pools.pop(os.getpid(), None)
+        if pool is not None:
+            pool.close()
 
-    def _client(self) -> httpx.Client:
-        client = self._clients.get(os.getpid())
-        if client is None:
-            client = self._clients.setdefault(os.getpid(), self._new_client())
-        return client
+    def _post(self, body: bytes, idempotency_key: str, patience: float) -> httpx.Response:
+        import httpx  # noqa: PLC0415
 
-    def _new_client(self) -> httpx.Client:
-        import httpx  # noqa: PLC0415 - whoever imports us need not want to send
+        headers = [
+            *self._headers.raw,
+            (b"Idempotency-Key", idempotency_key.encode()),
+            (b"Content-Length", b"%d" % len(body)),
+        ]
+        if (client := self._http_client) is not None:
+            post = client.build_request("POST", self._url, headers=headers, content=body, timeout=patience)
+            return client.send(post, stream=True, follow_redirects=False)
+        # Not `content=`, and no client: half of a client's time goes into working out anew what is known here.
+        post = httpx.Request(
+            "POST",
+            self._url,
+            headers=headers,
+            stream=httpx.ByteStream(body),
+            extensions={"timeout": httpx.Timeout(patience).as_dict()},
+        )
+        return self._pool().handle_request(post)
 
-        return httpx.Client(
-            timeout=self._timeout,
-            follow_redirects=False,
+    def _pool(self) -> httpx.HTTPTransport:
+        pool = self._pools.get(os.getpid())
+        if pool is None:
+            pool = self._pools.setdefault(os.getpid(), self._new_pool())
+        return pool
+
+    def _new_pool(self) -> httpx.HTTPTransport:
+        import httpx  # noqa: PLC0415
+
+        return httpx.HTTPTransport(
             limits=httpx.Limits(
                 max_connections=CONNECTIONS,
                 max_keepalive_connections=CONNECTIONS,
                 keepalive_expiry=KEEP_ALIVE,
             ),
-            # What goes to loopback must not take a detour over a proxy.
-            trust_env=not is_loopback(urlsplit(self._endpoint).hostname),
+            proxy=self._proxy,
         )
+
+    def _first_pool(self) -> httpx.HTTPTransport:
+        try:
+            return self._new_pool()
+        except ImportError:
+            raise ConfigurationError(
+                "HTTPS_PROXY or ALL_PROXY names a SOCKS proxy, which needs: pip install 'httpx[socks]'"
+            ) from None
+        except OSError:
+            raise ConfigurationError(
+                "SSL_CERT_FILE or SSL_CERT_DIR names no certificates that can be read"
+            ) from None
+
+
+def _proxy_to(url: httpx.URL) -> httpx.Proxy | None:
+    """The proxy that the environment names for `url`, or on Windows and macOS the system."""
+    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - slow to import, but httpx does so too
+
+    import httpx  # noqa: PLC0415
+
+    # httpx reads these for clients only.
+    proxies = getproxies()
+    address = proxies.get(url.scheme) or proxies.get("all")
+    if not address or is_loopback(url.host) or proxy_bypass(url.host) or proxy_bypass(url.netloc.decode()):
+        return None
+    try:
+        return httpx.Proxy(address if "://" in address else f"http://{address}")
+    except (ValueError, httpx.InvalidURL):  # its text may quote a password
+        raise ConfigurationError(
+            f"{url.scheme.upper()}_PROXY or ALL_PROXY names no proxy that can be used; it must look like"
+            " http://proxy.example:3128"
+        ) from None
+
+
+def _reply(response: httpx.Response) -> Reply:
+    return Reply(response.status_code, response.headers.get("Retry-After"))
 
 
 def _skip_body(response: httpx.Response, seconds: float) -> None:
     until, read = time.monotonic() + seconds, 0
-    for chunk in response.iter_raw():
-        read += len(chunk)
-        if read > MAX_ANSWER or time.monotonic() > until:
-            return
+    with closing(response):
+        for chunk in response.iter_raw():
+            read += len(chunk)
+            if read > MAX_ANSWER or time.monotonic() > until:
+                return
 
 
 @dataclass(eq=False)

@@ -203,6 +203,12 @@ class Buffer:
             if trace.spans:
                 yield self._part(trace, "max_bytes")
 
+    def ended(self) -> Iterator[Release]:
+        """Yield the traces of which a local root has ended and nothing is open here."""
+        for trace in list(self._open.values()):
+            if trace.local_root_ended and not trace.open:
+                yield self._close(trace, None)
+
     def flush(self) -> Iterator[Release]:
         """Yield everything: traces with nothing open here whole, the others as partial; those stay open."""
         for trace in list(self._open.values()):

@@ -134,7 +134,7 @@ class Pipeline:
         if self.config.synchronous and not self._closed:
             self.queue.append(span)
             if phase is ENDED and (span.parent is None or span.parent.is_remote):
-                self.flush(self.config.timeout)
+                self._send_at_once()
         elif len(self.queue) >= self._room:
             self._lose(span, phase)
         else:
@@ -220,6 +220,13 @@ class Pipeline:
             if flushed.complete:
                 with suppress(Exception):
                     self._transport.close()  # perhaps nobody shuts us down; a later event opens it again
+
+    def _send_at_once(self) -> None:
+        """Do on the application's thread what there is to do (`synchronous`); what fails has its next try later."""
+        deadline = self._clock() + self.config.timeout
+        with self._within() as alone:
+            if alone and self._turn_here(deadline, self._buffer.ended):
+                self._outbox.send_due(deadline)
 
     def _lose(self, span: ReadableSpan, phase: bool) -> None:
         """The queue is full, or the pipeline closed."""
