@@ -75,7 +75,7 @@ class Pipeline:
         self._grace = SHUTDOWN
         self._closed = False
         self._transport: Transport = config.transport or HttpTransport(
-            config.endpoint, config.api_key, config.timeout
+            config.endpoint, config.api_key, config.timeout, config.http_client
         )
         self.queue: deque[ReadableSpan] = deque()
         # Weak, so that a processor that nobody holds any more can be collected.
