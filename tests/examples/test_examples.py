@@ -43,6 +43,15 @@ def test_one_retrieval(name: str, shell: Any, recorder: Any) -> None:
     assert len(set(ids(event))) == 2
 
 
+def test_frozen_function(shell: Any, recorder: Any) -> None:
+    """Each call of the function has sent its event when it returns."""
+    finished = shell.run("frozen_function.py")
+
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert "Who directed Inception? Sent so far: 1\nWhere is London? Sent so far: 2\n" in finished.stdout
+    assert [event["task"] for event in recorder.events] == ["Who directed Inception?", "Where is London?"]
+
+
 def test_multi_hop(shell: Any, recorder: Any) -> None:
     """Three hops share one question, each with its own query, and the marked one is final."""
     finished = shell.run("multi_hop.py")
