@@ -10,22 +10,22 @@ from shared import endpoint, finish, retrieve
 from seer_otel import SeerSpanProcessor
 
 # Once a process. `synchronous` sends when a trace ends, within `timeout` seconds and before the handler returns. In the
-# environment: SEER_OTEL_SYNCHRONOUS=true. With spans that outlive the handler, call flush() at its end instead:
-#     seer.flush(timeout=context.get_remaining_time_in_millis() / 1000 - 0.5)
+# environment: SEER_OTEL_SYNCHRONOUS=true. Without it, the handler's last line would be a call of seer.flush() with a
+# little less than the time that the runtime has left for it.
 provider = TracerProvider()
 seer = SeerSpanProcessor(endpoint=endpoint(), sample_rate=1.0, synchronous=True, timeout=2.0)
 provider.add_span_processor(seer)
 tracer = provider.get_tracer("function")
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+def handler(event: dict[str, Any]) -> dict[str, Any]:
     """What the runtime calls."""
     with tracer.start_as_current_span("answer", attributes={"input.value": event["question"]}):
         return {"passages": retrieve(tracer, event["question"])}
 
 
 for question in ("Who directed Inception?", "Where is London?"):
-    handler({"question": question}, None)
+    handler({"question": question})
     print(f"{question} Sent so far: {seer.stats().sent}")
 
 finish(seer)
