@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 
-from .config import is_enabled, load
-from .endpoint import ConfigurationError
-from .notices import logger
-from .processor import SeerSpanProcessor
+if TYPE_CHECKING:
+    from .processor import SeerSpanProcessor
 
+logger = logging.getLogger("seer_otel")
 _attached: WeakKeyDictionary[Any, SeerSpanProcessor] = WeakKeyDictionary()
 _attached_for_good: list[tuple[Any, SeerSpanProcessor]] = []
 """Providers of another make that cannot be hashed or referred to weakly."""
@@ -38,10 +38,15 @@ def attach(tracer_provider: Any = None, **settings: Any) -> SeerSpanProcessor:
     Raises:
         ConfigurationError: a setting cannot work, or the provider takes no span processor.
     """
+    from .config import is_enabled  # noqa: PLC0415 - `import seer_otel` takes a few milliseconds without
+    from .processor import SeerSpanProcessor  # noqa: PLC0415
+
     if not is_enabled(os.environ):
         return SeerSpanProcessor()
     provider = trace.get_tracer_provider() if tracer_provider is None else tracer_provider
     if not callable(getattr(provider, "add_span_processor", None)):
+        from .endpoint import ConfigurationError  # noqa: PLC0415
+
         raise ConfigurationError(_no_place(provider))
     with _lock:
         first = attached_to(provider)
@@ -104,6 +109,8 @@ def _compare(first: SeerSpanProcessor, settings: dict[str, Any]) -> None:
     A hook that the first call did not have is taken over: under zero-code, where the first call is not the
     application's, its events would leave unredacted.
     """
+    from .config import load  # noqa: PLC0415
+
     have = {name: value for name, value in vars(first.config).items() if name not in ("enabled", "hiding")}
     given = {name: value for name, value in settings.items() if value is not None}
     wanted = vars(load({**have, **given}, {}))

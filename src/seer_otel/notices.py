@@ -155,11 +155,11 @@ class Notices:
         )
 
     def spool_failed(self, error: Exception) -> None:
-        """Say that the spool cannot be used; events wait in memory."""
+        """Say that something in the spool failed; what cannot be written there waits in memory."""
         self.warn(
             "spool failed",
-            "The spool in %s cannot be used (%s), so events wait in memory alone. Check the disk and"
-            " SEER_OTEL_SPOOL_DIR.",
+            "The spool in %s has a fault (%s). Events that cannot be written there wait in memory alone. Check the"
+            " disk and SEER_OTEL_SPOOL_DIR.",
             self._spool,
             error,
         )

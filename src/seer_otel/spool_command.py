@@ -103,7 +103,8 @@ def _drain(folder: Path, arguments: argparse.Namespace) -> int:
         spool_max_age=settings.spool_max_age,
     )
     deadline = time.monotonic() + arguments.timeout
-    outbox.recover()
+    while outbox.recover():
+        pass
     outbox.drain(deadline)
     outbox.close(time.monotonic())
     stats = counters.snapshot()

@@ -9,11 +9,15 @@ import heapq
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..notices import Notices
 from ..reasons import DropReason
 from ..stats import Counters
-from .spool import Spool, SpoolError, SpoolFull, SpoolLost, Stored
+from .stored import SpoolError, SpoolFull, SpoolLost, Stored
+
+if TYPE_CHECKING:
+    from .spool import Spool
 
 MAX_EVENTS = 10_000
 MAX_BYTES = 64 * 1024 * 1024
@@ -182,19 +186,29 @@ class Backlog:
                 return
             self._hold(_item(each, self._on_disk.popleft(), now), now)
 
-    def tend(self) -> None:
-        """Take over what processes that are gone have left in the spool, and give up what is too old."""
+    def adopt(self) -> int:
+        """Take over events of processes that are gone and return how many; after a call that found some, call again."""
+        if self._spool is None:
+            return 0
+        try:
+            found = self._spool.adopt()
+        except SpoolError as error:
+            self._failed(error)
+            return 0
+        # Older than all others, so of lower numbers.
+        self._first -= found
+        self._on_disk.extendleft(reversed(range(self._first, self._first + found)))
+        for mark in self._marks:
+            mark.left += found
+        for name in ("seen", "recovered", "spooled"):
+            self._counters.add(name, found)
+        return found
+
+    def expire(self) -> None:
+        """Give up what is too old and only on disk."""
         if self._spool is None:
             return
         try:
-            found = self._spool.adopt()
-            # Older than all others, so of lower numbers.
-            self._first -= found
-            self._on_disk.extendleft(reversed(range(self._first, self._first + found)))
-            for mark in self._marks:
-                mark.left += found
-            for name in ("seen", "recovered", "spooled"):
-                self._counters.add(name, found)
             expired = [row for row in self._spool.expire() if row not in self._rows]
         except SpoolError as error:
             self._failed(error)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ..event import shrink
 from ..notices import Notices
@@ -16,9 +17,11 @@ from ..stats import Counters
 from .backlog import Backlog, Item
 from .breaker import Breaker, Health
 from .policy import MAX_AGE, Action, Verdict, judge
-from .spool import Spool
 from .suppression import suppressed_instrumentation
 from .transport import CONNECTIONS, HttpTransport, Reply, Transport, TransportError
+
+if TYPE_CHECKING:
+    from .spool import Spool
 
 SLOW = 0.004
 """Seconds that a request takes on average before a second thread helps: below, threads only fight for the GIL."""
@@ -99,22 +102,21 @@ class Outbox:
                 self._help()
 
     def tend(self) -> None:
-        """Look after the spool from time to time: what was left there by processes that are gone, what is too old."""
+        """Look after the spool from time to time: what processes that are gone have left there, what is too old."""
         now = self._clock()
         if now >= self._next_tending and not self._closed:
-            self._next_tending = now + TENDING
-            self.recover()
+            self._next_tending = now if self.recover() else now + TENDING
 
     def recover(self) -> int:
-        """Take over what processes that are gone have left in the spool; return how many events that is."""
+        """Take over events that processes that are gone have left in the spool; return how many, 0 at the end."""
         with self._lock:
-            before = len(self._backlog)
-            self._backlog.tend()
+            found = self._backlog.adopt()
+            self._backlog.expire()
             self._backlog.refill(self._clock())
             if len(self._backlog):
                 self._more.notify()
                 self._help()
-            return max(0, len(self._backlog) - before)
+            return found
 
     def drain(self, deadline: float) -> int:
         """Wait until all that was accepted before has its answer; return how many have none yet.

@@ -8,13 +8,16 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from . import spool_file
-from .spool_file import DamageError, Row, SpoolError, SpoolFull, SpoolLost, speaking, transaction
+from .spool_file import DamageError, Row, speaking, transaction
+from .stored import SpoolError, SpoolFull, SpoolLost, Stored
 
 __all__ = ["Spool", "SpoolError", "SpoolFull", "SpoolLost", "Stored"]
+
+AT_ONCE = 2_500
+"""Events that one call of `adopt` takes over, about: a fork has to wait for it."""
 
 MEASURE = 1024 * 1024
 """Bytes added before the size of the spool is measured again, as others write to the folder as well."""
@@ -24,25 +27,6 @@ SHRINK = 64
 """Events removed before it is seen whether the file can shrink."""
 BATCH = 64
 """Events taken over in one transaction."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """One event on disk.
-
-    Attributes:
-        row: its place in this spool; in order of age.
-        body: strict JSON.
-        key: the idempotency key.
-        is_empty: whether its context is empty, which a backend may refuse.
-        born: when it was first put on disk, in Unix seconds.
-    """
-
-    row: int
-    body: bytes
-    key: str
-    is_empty: bool
-    born: float
 
 
 class Spool:
@@ -146,7 +130,7 @@ class Spool:
             ]
 
     def adopt(self) -> int:
-        """Take over the events of processes that are gone and return how many.
+        """Take over events of processes that are gone and return how many; after a call that found some, call again.
 
         A damaged file is moved aside, once; the error says so, at the next call if this one found events.
         """
@@ -159,6 +143,8 @@ class Spool:
                 try:
                     for count in self._adopt_file(path):
                         taken += count
+                        if taken >= AT_ONCE:
+                            return taken
                 except SpoolLost:
                     raise
                 except SpoolError as error:

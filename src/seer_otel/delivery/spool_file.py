@@ -19,6 +19,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from .stored import SpoolError
+
 SCHEMA = 1
 PAGE = 4096
 """Bytes; larger ones write more than they save, once something waits."""
@@ -26,24 +28,14 @@ LOG_PAGES = 1024
 """Pages in the write-ahead log before they are moved to the database: 4 MB."""
 PATIENCE = 2.0
 """Seconds to wait for a lock, which others hold for milliseconds: to see who is gone, or to show what is there."""
+ATTEMPTS = 5
+"""Files made before it is given up."""
 UNREADABLE = "spool.db.unreadable"
 SUFFIXES = ("", "-wal", "-shm")
 
 Row = tuple[int, str, int, bytes]
 """Id, idempotency key, whether its context is empty, body. The id is the time of birth in microseconds: the order of
 age is that of the table, in each file, and an event keeps its id when it moves to another one."""
-
-
-class SpoolError(Exception):
-    """The spool cannot be used now; a later call tries again. The text says what failed and where, and no content."""
-
-
-class SpoolFull(SpoolError):  # noqa: N818 - it is no fault
-    """The spool has as many bytes as it may."""
-
-
-class SpoolLost(SpoolError):  # noqa: N818 - says what became of the events
-    """The own events on disk cannot be read any more; the next call begins a new file."""
 
 
 class DamageError(SpoolError):
@@ -74,25 +66,27 @@ def files(folder: Path) -> list[Path]:
 
 def create(folder: Path, endpoint: str) -> tuple[sqlite3.Connection, Path]:
     """Make a file for events of one endpoint; it counts as its owner's until the connection is closed."""
-    while True:
+    for attempt in range(ATTEMPTS):
         path = folder / f"spool-{uuid.uuid4().hex}.db"
         with speaking(folder):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             # SQLite gives the permissions of the database to its other files.
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        # Until it is locked, somebody else may take it for one that was left, and delete it.
+        # Until the lock is ours, somebody who looks for files that were left may hold it, and delete the file.
         try:
             with speaking(path):
                 connection = _set_up(path, endpoint)
         except SpoolError as error:
-            if path.exists():
-                discard(path)
-                raise SpoolError(str(error)) from error  # no damage to what was there
+            meddled = not path.exists() or "locked" in str(error)
+            discard(path)
+            if not meddled or attempt == ATTEMPTS - 1:
+                raise SpoolError(str(error)) from error  # never damage: nothing was lost
         else:
             if path.exists():
                 return connection, path
             connection.close()
-        discard(path)
+            discard(path)
+    raise SpoolError(f"{folder}: a new file is deleted at once")
 
 
 def _set_up(path: Path, endpoint: str) -> sqlite3.Connection:

@@ -7,7 +7,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..delivery.spool_file import Found, SpoolError, survey
+from ..delivery.spool_file import Found, survey
+from ..delivery.stored import SpoolError
 from .lines import Line, counted, no, note, yes
 
 _ELSEWHERE = "Set SEER_OTEL_SPOOL_DIR to a folder on a local disk that can be written."

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.trace import ReadableSpan, Span
 
@@ -23,7 +23,6 @@ from .. import sampling
 from ..config import Config
 from ..conventions import convention
 from ..delivery.outbox import Outbox
-from ..delivery.spool import Spool
 from ..delivery.suppression import suppressed_instrumentation
 from ..delivery.transport import HttpTransport, Transport
 from ..notices import Notices
@@ -34,6 +33,9 @@ from .dispatch import Dispatch
 from .losses import Losses, is_retrieval
 from .sdk import attributes_of
 from .worker import Worker, weakly
+
+if TYPE_CHECKING:
+    from ..delivery.spool import Spool
 
 __all__ = ["ENDED", "STARTED", "Pipeline"]
 
@@ -311,5 +313,7 @@ class Pipeline:
 def _spool(config: Config) -> Spool | None:
     if config.spool_dir is None:
         return None
+    from ..delivery.spool import Spool  # noqa: PLC0415 - SQLite is for those who ask for it
+
     endpoint, folder = config.endpoint, config.spool_dir
     return Spool(folder, endpoint, max_bytes=config.spool_max_bytes, max_age=config.spool_max_age)
