@@ -4,7 +4,7 @@
 ENVIRONMENT = python3 scripts/environment.py
 
 # The pure core, of which the tests must reach each branch.
-PURE = checks endpoint event reasons retrieval sampling privacy marks spans assembly/* conventions/*
+PURE = checks endpoint event reasons retrieval sampling scrub privacy marks spans assembly/* conventions/*
 EMPTY :=
 COMMA := ,
 PURE_FILES = $(subst $(EMPTY) ,$(COMMA),$(foreach module,$(PURE),*/seer_otel/$(module).py))
@@ -20,7 +20,7 @@ help:
 	@echo "make test    all tests but the end-to-end ones, against the built wheel, on the newest Python here"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  lets ruff repair and format"
-	@echo "make bench   the measurements"
+	@echo "make bench   the measurements, in about five minutes; make bench ARGS='--only hooks,send' is some of them"
 	@echo "make pins    writes constraints.txt anew: the newest versions that fit pyproject.toml"
 	@echo "make clean   removes what these targets made"
 
@@ -48,7 +48,7 @@ demo:
 	@set -e; python=$$($(ENVIRONMENT) demo); exec $$python examples/demo/run.py $(ARGS)
 
 bench:
-	@set -e; python=$$($(ENVIRONMENT) dev); exec $$python bench/run.py $(ARGS)
+	@set -e; python=$$($(ENVIRONMENT) bench); exec $$python -m bench $(ARGS)
 
 pins:
 	@python3 scripts/environment.py pins

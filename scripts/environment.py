@@ -32,10 +32,11 @@ COMPILE = ("pip", "compile", "--universal", "--all-extras", "--upgrade", "--no-h
 
 # name: (groups, extras, how to resolve); a group that needs a newer Python than it gets is left out.
 ENVIRONMENTS = {
-    "dev": (("test", "frameworks", "lint", "bench"), ("zero-code", "local"), PINNED),
+    "dev": (("test", "frameworks", "lint"), ("zero-code", "local"), PINNED),
     "core": (("test",), ("zero-code", "local"), PINNED),
     "oldest": (("test",), ("local",), LOWEST),
     "oldest-zero-code": (("test",), ("zero-code", "local"), LOWEST),
+    "bench": (("bench",), (), PINNED),
     "demo": (("demo",), ("local",), PINNED),
 }
 NEEDS_3_11 = {"frameworks"}
