@@ -469,3 +469,56 @@ def test_shrink_counts() -> None:
     assert strict(shrink(encode(clamp(question).event)))["metadata"] == {TEXTS_CUT: 1}
     users = Event("Who?", (Passage("a" * 2_000),), {TEXTS_CUT: "many", "env": "prod"})
     assert strict(shrink(encode(clamp(users).event)))["metadata"] == {TEXTS_CUT: 1, "env": "prod"}
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=4),
+        TEXT | st.integers() | st.floats() | st.booleans() | st.none() | st.lists(st.integers(), max_size=2),
+        max_size=5,
+    )
+)
+@example({"a": float("nan")})
+@example({"a": "\ud800"})
+@example({"a": "\0"})
+@example({"a": 2**64})
+def test_metadata_at_a_glance(metadata: dict[str, Any]) -> None:
+    """Metadata that is handed on as it stands is what making it plain gives; so is what is not."""
+    kept, dropped = bounded_metadata(metadata)
+    assert dropped == 0
+    assert compact(dict(kept)) == compact(plain(metadata))
+
+
+class Unlooked(list[int]):
+    """A value that nobody may look into."""
+
+    def __iter__(self) -> Iterator[int]:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("value", ["x" * 100_000, b"x" * 100_000, Unlooked(range(10_000))])
+def test_huge_metadata_is_not_looked_into(value: object) -> None:
+    """What is far too large goes by its length alone, and counts as cut."""
+    assert bounded_metadata({"huge": value, "a": 1}) == ({"a": 1}, 1)
+
+
+def test_very_many_keys() -> None:
+    """Keys beyond those that can fit are not converted, and count as cut."""
+    few = {str(number): number for number in range(2_000)}
+    kept, dropped = bounded_metadata({**few, **{f"more {number}": Unlooked() for number in range(3_000)}})
+    assert len(kept) + dropped == 5_000
+    assert len(kept) < 2_000
+
+
+@pytest.mark.parametrize("rest", [0, 1, 7_000])
+def test_text_of_bad_characters(rest: int) -> None:
+    """A long text full of what is removed still gives what is behind that, up to the limit."""
+    clamped = clamp(Event("Who?", (Passage("\0" * 20_000 + "x" * rest),)))
+    assert clamped.event.context[0].text == "x" * min(rest, MAX_TEXT)
+    assert clamped.texts_cut == (rest > MAX_TEXT)
+
+
+def test_clamp_keeps_what_fits() -> None:
+    """An event within the limits comes back as the same object, with its passages."""
+    event = Event("Who?", (Passage("a", metadata={"b": 1.5}),), {"c": "d"}, subquery="What?")
+    assert clamp(event).event is event

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -28,7 +29,9 @@ PASSAGES_CUT = "seer_otel.passages_cut"
 TEXTS_CUT = "seer_otel.texts_cut"
 METADATA_CUT = "seer_otel.metadata_cut"
 
-_BAD_CHARACTERS = re.compile("[\0\ud800-\udfff]")
+_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
+_MAX_KEYS = 2_000  # members of a metadata object that are looked at: more than can ever fit
+_FLAT = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,31 +110,47 @@ def clamp(event: Event) -> Clamped:
     """
     passages_cut = max(0, len(event.context) - MAX_PASSAGES)
     context, texts_cut, metadata_cut = [], 0, 0
+    changes: dict[str, Any] = {}
     for passage in event.context[:MAX_PASSAGES]:
-        text = clean_text(passage.text)
-        texts_cut += len(text) > MAX_TEXT
+        text, is_cut = _within(passage.text, MAX_TEXT)
         metadata, dropped = bounded_metadata(passage.metadata)
+        texts_cut += is_cut
         metadata_cut += dropped
-        context.append(Passage(text[:MAX_TEXT], passage.id, passage.source, passage.score, metadata))
-    questions: dict[str, Any] = {}
-    for name in ("task", "subquery"):
-        question = getattr(event, name)
+        if text is passage.text and metadata is passage.metadata:
+            context.append(passage)
+        else:
+            context.append(Passage(text, passage.id, passage.source, passage.score, metadata))
+            changes["context"] = context
+    for name, question in (("task", event.task), ("subquery", event.subquery)):
         if question is not None:
-            question = clean_text(question)
-            texts_cut += len(question) > MAX_QUESTION
-            questions[name] = question[:MAX_QUESTION]
+            text, is_cut = _within(question, MAX_QUESTION)
+            texts_cut += is_cut
+            if text is not question:
+                changes[name] = text
     truth = event.ground_truth
     if truth is not None and truth.answer is not None:
-        answer = clean_text(truth.answer)
-        texts_cut += len(answer) > MAX_QUESTION
-        truth = replace(truth, answer=answer[:MAX_QUESTION])
-    # The marks are added after the limit is applied: they are never what is cut.
+        answer, is_cut = _within(truth.answer, MAX_QUESTION)
+        texts_cut += is_cut
+        changes["ground_truth"] = replace(truth, answer=answer)
     metadata, dropped = bounded_metadata(event.metadata)
     metadata_cut += dropped
-    marks = {PASSAGES_CUT: passages_cut, TEXTS_CUT: texts_cut, METADATA_CUT: metadata_cut}
-    metadata |= {key: count for key, count in marks.items() if count}
-    clamped = replace(event, context=tuple(context), metadata=metadata, ground_truth=truth, **questions)
-    return Clamped(clamped, passages_cut, texts_cut)
+    if passages_cut or "context" in changes:
+        changes["context"] = tuple(context)
+    # The marks are added after the limit is applied: they are never what is cut.
+    counts = {PASSAGES_CUT: passages_cut, TEXTS_CUT: texts_cut, METADATA_CUT: metadata_cut}
+    marks = {key: count for key, count in counts.items() if count}
+    if marks or metadata is not event.metadata:
+        changes["metadata"] = {**metadata, **marks}
+    return Clamped(replace(event, **changes) if changes else event, passages_cut, texts_cut)
+
+
+def _within(text: str, limit: int) -> tuple[str, bool]:
+    """The first `limit` code points of a text once it is clean, and whether there are more."""
+    # Twice as many are enough where no more than every second one goes.
+    clean = clean_text(text[: 2 * limit])
+    if len(clean) <= limit < len(text):
+        clean = clean_text(text)
+    return clean[:limit], len(clean) > limit
 
 
 def encode(event: Event) -> bytes:
@@ -143,18 +162,16 @@ def encode(event: Event) -> bytes:
     }
     if event.metadata:
         body["metadata"] = event.metadata
-    for name in (
-        "trace_id",
-        "span_id",
-        "parent_span_id",
-        "span_name",
-        "subquery",
-        "created_at",
-        "sample_rate",
-    ):
-        value = getattr(event, name)
-        if value is not None:
-            body[name] = value
+    optional = {
+        "trace_id": event.trace_id,
+        "span_id": event.span_id,
+        "parent_span_id": event.parent_span_id,
+        "span_name": event.span_name,
+        "subquery": event.subquery,
+        "created_at": event.created_at,
+        "sample_rate": event.sample_rate,
+    }
+    body |= {name: value for name, value in optional.items() if value is not None}
     if event.ground_truth is not None:
         body["ground_truth"] = {"gold_doc_ids": list(event.ground_truth.gold_doc_ids)}
         if event.ground_truth.answer is not None:
@@ -165,7 +182,7 @@ def encode(event: Event) -> bytes:
 def _strict(body: dict[str, Any]) -> bytes:
     try:
         data = orjson.dumps(body)
-        if b"\\u0000" not in data:
+        if data.find(b"\\u0000") < 0:
             return data
     except TypeError:  # a lone surrogate, a number beyond 64 bits, a value of the application's own type
         pass
@@ -174,10 +191,12 @@ def _strict(body: dict[str, Any]) -> bytes:
 
 def _passage_body(passage: Passage) -> dict[str, Any]:
     body: dict[str, Any] = {"text": passage.text}
-    for name in ("id", "source", "score"):
-        value = getattr(passage, name)
-        if value is not None:
-            body[name] = value
+    if passage.id is not None:
+        body["id"] = passage.id
+    if passage.source is not None:
+        body["source"] = passage.source
+    if passage.score is not None:
+        body["score"] = passage.score
     if passage.metadata:
         body["metadata"] = passage.metadata
     return body
@@ -188,14 +207,21 @@ def clean_text(text: str) -> str:
 
     Halves of a surrogate pair that belong together are joined, lone ones become U+FFFD, NUL is removed.
     """
-    if not _BAD_CHARACTERS.search(text):
+    if "\0" in text:
+        text = text.replace("\0", "")
+    if text.isascii():
         return text
-    return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+        return _LONE_SURROGATES.sub("\N{REPLACEMENT CHARACTER}", joined)
+    return text
 
 
 def is_blank(text: str) -> bool:
     """Return whether `text` is nothing but white space, or would be once it is clean."""
-    return not text.replace("\0", " ").strip()
+    return not text or text.isspace() or ("\0" in text and not text.replace("\0", " ").strip())
 
 
 def decimal(value: int) -> str:
@@ -226,7 +252,7 @@ def _plain(value: object, depth: int) -> Any:
             return int(value) if -(2**63) <= value < 2**64 else decimal(value)
         if isinstance(value, float):
             return float(value) if math.isfinite(value) else _LEFT_OUT
-        if isinstance(value, Mapping):
+        if isinstance(value, (dict, Mapping)):  # the check for an abstract type takes long
             if depth <= 0:
                 return _LEFT_OUT
             items = ((clean_text(str(key)), _plain(item, depth - 1)) for key, item in value.items())
@@ -243,14 +269,20 @@ def _plain(value: object, depth: int) -> Any:
         return _LEFT_OUT
 
 
-def bounded_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
-    """Return `metadata` as plain JSON of at most `MAX_METADATA` bytes, and how many keys that cost.
+def bounded_metadata(metadata: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
+    """Return `metadata` as plain JSON of at most `MAX_METADATA` bytes, itself if it is that; and how many keys it cost.
 
     Keys are kept in their order until the next one would not fit; a smaller one after it still may.
     """
-    data: dict[str, Any] = plain(metadata) or {}
+    if _fits(metadata):
+        return metadata, 0
+    if not isinstance(metadata, dict):
+        metadata = plain(metadata) or {}
+    sizable = {key: item for key, item in islice(metadata.items(), _MAX_KEYS) if not _is_huge(item)}
+    left_out = len(metadata) - len(sizable)
+    data: dict[str, Any] = plain(sizable) or {}
     if len(orjson.dumps(data)) <= MAX_METADATA:
-        return data, 0
+        return data, left_out
     kept: dict[str, Any] = {}
     room = MAX_METADATA - 1  # each member is counted with the comma or bracket after it
     for key, value in data.items():
@@ -258,7 +290,26 @@ def bounded_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
         if size <= room:
             kept[key] = value
             room -= size
-    return kept, len(data) - len(kept)
+    return kept, left_out + len(data) - len(kept)
+
+
+def _is_huge(value: object) -> bool:
+    """Whether a value is beyond the limit of metadata whatever is left out of it, so that nobody need look inside."""
+    if isinstance(value, (str, bytes)):
+        return len(value) > 4 * MAX_METADATA
+    return isinstance(value, (dict, list, tuple)) and len(value) > MAX_METADATA
+
+
+def _fits(metadata: Mapping[str, Any]) -> bool:
+    """Whether metadata is plain and small enough as it stands, as far as a glance can tell: most is."""
+    if type(metadata) is not dict or not _FLAT.issuperset(map(type, metadata.values())):
+        return False
+    try:
+        data = orjson.dumps(metadata)
+    except TypeError:
+        return False
+    # A number that is not finite would be null there.
+    return len(data) <= MAX_METADATA and data.find(b"null") < 0 and data.find(b"\\u0000") < 0
 
 
 SHRUNK_TEXT = 1_000

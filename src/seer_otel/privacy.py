@@ -11,29 +11,34 @@ from dataclasses import dataclass
 from typing import Any
 
 REDACTED = "__REDACTED__"
+_REDACTED_BYTES = REDACTED.encode()
+_MAX_MARK = 64  # characters, with white space around it
+_SIMPLE = frozenset({str, int, float, bool, type(None)})
 
 
 def is_redacted(value: object) -> bool:
     """Return whether `value` is the mark that OpenInference writes in place of a hidden value."""
     if isinstance(value, str):
-        return len(value) < 64 and value.strip() == REDACTED
-    return isinstance(value, bytes) and value.strip() == REDACTED.encode()
+        return len(value) < _MAX_MARK and REDACTED in value and value.strip() == REDACTED
+    return isinstance(value, bytes) and value.strip() == _REDACTED_BYTES
 
 
 def without_marks(value: Any, depth: int = 32) -> Any:
     """Return plain data without the values that are the mark: keys left out of objects, items out of lists."""
-    if isinstance(value, str):
-        return value
     if depth == 0:
         return None
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):  # the check for an abstract type takes long
         return {
-            key: without_marks(item, depth - 1)
+            key: item if type(item) in _SIMPLE else without_marks(item, depth - 1)
             for key, item in value.items()
             if not is_redacted(item) and not is_redacted(key)
         }
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [without_marks(item, depth - 1) for item in value if not is_redacted(item)]
+        return [
+            item if type(item) in _SIMPLE else without_marks(item, depth - 1)
+            for item in value
+            if not is_redacted(item)
+        ]
     return value
 
 

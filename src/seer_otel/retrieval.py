@@ -1,4 +1,7 @@
-"""What a convention reads out of a span. Pure."""
+"""What a convention reads out of a span. Pure.
+
+Nobody changes one of these. Those that come in numbers are not frozen, as that triples the cost of making one.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ NO_QUERY = Query()
 HIDDEN_QUERY = Query(hidden=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Document:
     """One retrieved document that has a text.
 
@@ -68,7 +71,7 @@ class State(Enum):
     FAILED = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Retrieval:
     """What one retriever or reranker span did.
 
@@ -103,4 +106,4 @@ class Retrieval:
     @property
     def texts(self) -> tuple[str, ...]:
         """The texts in rank order: what tells one result list from another."""
-        return tuple(document.text for document in self.documents)
+        return tuple([document.text for document in self.documents])

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Span:
-    """One ended span.
+    """One ended span. Nobody changes one; it is not frozen, as that triples the cost of making it.
 
     Attributes:
         trace_id: 128 bits.

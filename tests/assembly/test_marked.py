@@ -112,3 +112,12 @@ def test_without_ground_truth() -> None:
 def test_sample_rate(value: object, rate: float | None) -> None:
     """A span's rate is a number from 0 to 1, or text that is one."""
     assert marked.sample_rate({"seer.sample_rate": value}) == rate
+
+
+def test_too_many_labels() -> None:
+    """More ids than a question can have relevant documents are no labels; the event goes out without them."""
+    ids = tuple(str(number) for number in range(10_001))
+    marks = {"seer.ground_truth.gold_doc_ids": ids}
+    result = run(retriever(1, marks=marks))
+    assert result.events[1].ground_truth is None
+    assert result.assembly.labels_unreadable == 1

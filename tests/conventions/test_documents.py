@@ -23,6 +23,7 @@ from seer_otel.conventions.documents import (
     text_of,
     unflatten,
 )
+from seer_otel.event import bounded_metadata
 from seer_otel.privacy import REDACTED
 from seer_otel.retrieval import Document
 
@@ -520,3 +521,45 @@ def test_source_in_flattened_metadata() -> None:
 def test_number_with_an_underscore() -> None:
     """Python's way of writing 10 as 1_0 is no score."""
     assert number("1_0") is None
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["a", "source", REDACTED]),
+        st.sampled_from([REDACTED, f" {REDACTED}\n", "x", "é", 1, None, [REDACTED, "x"], {"b": REDACTED}]),
+        max_size=3,
+    ),
+    st.booleans(),
+)
+@example({"a": "\\u005f"}, True)
+def test_marks_in_metadata(metadata: dict[str, Any], ascii: bool) -> None:
+    """Metadata as JSON text loses the same marks as the same metadata as an object, however they are spelled."""
+    plain = json.dumps(metadata, ensure_ascii=ascii)
+    spelled = plain.replace("__REDACTED__", "\\u005f_REDACTED__")
+    as_object = document({"content": "x", "metadata": metadata})
+    assert document({"content": "x", "metadata": plain}) == as_object
+    assert document({"content": "x", "metadata": spelled}) == as_object
+
+
+def test_huge_metadata_stays_unread() -> None:
+    """Metadata text beyond what an event could take is not parsed: one value, too long to be sent, stands for it."""
+    text = json.dumps({"source": "a", "more": "x" * 70_000})
+    found = document({"content": "x", "metadata": text})
+    assert found == Document("x", metadata={"metadata": text})
+    assert bounded_metadata(found.metadata) == ({}, 1)
+
+
+def test_ids_have_an_end() -> None:
+    """A text of thousands of characters is no id and no source."""
+    assert id_of("x" * 4_000) == "x" * 4_000
+    assert id_of("x" * 4_001) is None
+    assert source_of({"source": "x" * 4_001, "url": "u"}) == "u"
+
+
+def test_many_other_keys() -> None:
+    """Keys that come once each fill no memory for good, and later ones are still read."""
+    many = {f"{PREFIX}.{index}.document.x{index}": 1 for index in range(20_000)}
+    unflatten(many, PREFIX)
+    assert unflatten({key("3", "content"): "x", key("3", "brand new"): 1}, PREFIX) == {
+        3: {"content": "x", "brand new": 1}
+    }

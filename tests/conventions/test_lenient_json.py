@@ -210,3 +210,22 @@ def test_as_data_is_bounded() -> None:
     endless.append(endless)
     text = json.dumps(as_data(endless))
     assert 10 < len(text) < 200
+
+
+@given(
+    st.text('[]{},:"\\ \t\n\r\v0123456789.-+eE\ufeff\0anulltrefsNIity', max_size=14)
+    | DATA.map(json.dumps)
+    | TEXT
+)
+@example(" [1] ")
+@example("[1] x")
+@example("18446744073709551616")
+@example('{"a": 1e400, "b": NaN, "c": "\\ud800"}')
+@example("\ufeff1")
+def test_same_as_json(text: str) -> None:
+    """Whatever the text, the standard library's own function reads the same from it, to the type, or refuses it."""
+    try:
+        expected = repr(json.loads(text))
+    except ValueError:
+        expected = repr(UNREADABLE)
+    assert repr(loads(text)) == expected

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import Any
 
 from .. import marks
 from ..conventions import convention
-from ..event import Event, GroundTruth, Passage
+from ..event import MAX_QUESTION, Event, GroundTruth, Passage
 from ..privacy import Hiding, is_redacted
 from ..reasons import DropReason
 from ..retrieval import Document, Retrieval, State
@@ -30,7 +30,7 @@ ATTRIBUTES_DROPPED = "seer_otel.attributes_dropped"
 MAX_KNOWN = 100
 """Retrieval spans of one released part whose ids are remembered."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - in UTC, which `timestamp` writes itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +157,14 @@ def _question(
         return DropReason.HIDDEN
     if task is None or not task.strip():
         return DropReason.NO_QUESTION
-    if subquery is None or is_redacted(subquery) or subquery.split() == task.split():
+    if subquery is None or is_redacted(subquery) or _same(task, subquery):
         return task, None
     return task, subquery
+
+
+def _same(task: str, subquery: str) -> bool:
+    """Whether two questions differ in white space at most, as far as they would be sent."""
+    return subquery[:MAX_QUESTION].split() == task[:MAX_QUESTION].split()
 
 
 def _event(
@@ -179,7 +184,7 @@ def _event(
         metadata[PARTIAL] = partial
     return Event(
         task=task,
-        context=tuple(_passage(document, rules) for document in retrieval.documents),
+        context=tuple([_passage(document, rules) for document in retrieval.documents]),
         metadata=metadata,
         trace_id=f"{span.trace_id:032x}",
         span_id=f"{span.span_id:016x}",
@@ -228,4 +233,4 @@ def timestamp(nanoseconds: int) -> str:
         moment = _EPOCH + timedelta(microseconds=nanoseconds // 1000)
     except OverflowError:  # a clock that gives nonsense; the event matters more than its time
         moment = _EPOCH
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return moment.isoformat(timespec="microseconds") + "Z"

@@ -11,15 +11,32 @@ from .nesting import Candidate
 from .tree import Inherited, Tree, order
 
 
+class _NearestMarked(Inherited["Span | None"]):
+    """The nearest span that the application marked as final, or as not."""
+
+    def _step(self, span: Span, above: Span | None) -> Span | None:
+        return above if marked.final(span) is None else span
+
+
+class _InRetrieval(Inherited[bool]):
+    """Whether a span is a retrieval or lies inside one."""
+
+    def __init__(self, tree: Tree, candidates: set[int]) -> None:
+        super().__init__(tree, top=False)
+        self._candidates = candidates
+
+    def _step(self, span: Span, above: bool) -> bool:
+        is_retrieval = self._tree.roles[span.span_id] in (Role.RETRIEVER, Role.RERANKER)
+        return above or is_retrieval or span.span_id in self._candidates
+
+
 def explicit_final(candidates: Iterable[Candidate], tree: Tree) -> tuple[Candidate | None, set[int]]:
     """Return the candidate that the application marked, and the span ids of those that it marked as not final.
 
     A mark on an ancestor means the last retrieval beneath it to end; of several marked ones the last to end, an
     empty one only where none has documents: a block marks whatever it surrounds.
     """
-    nearest: Inherited[Span | None] = Inherited(
-        tree, lambda span, above: above if marked.final(span) is None else span, None
-    )
+    nearest = _NearestMarked(tree, None)
     marked_final: list[Candidate] = []
     refused: set[int] = set()
     groups: dict[int, list[Candidate]] = {}
@@ -51,13 +68,13 @@ def inferred_final(
         sources: span id of a reranker to the span ids of the retrievals whose documents it took.
     """
     left = _with_documents(list(candidates))
-    if not left:
-        return None
+    if len(left) <= 1:
+        return left[0] if left else None
     # A reranker stands for the retrievals that it took the documents of.
     replaced = _replaced([each.retrieval.span.span_id for each in left], sources)
     left = [each for each in left if each.retrieval.span.span_id not in replaced]
     # A prefetch that outlives the request: it begins after the trace's root has ended.
-    root = tree.local_roots()[-1]
+    root = tree.local_roots[-1]
     left = [each for each in left if each.retrieval.span.start <= root.end] or left
     # Related reading after the answer: a model was asked after some of the retrievals only.
     last_asked = _last_asked(tree, {each.retrieval.span.span_id for each in left})
@@ -79,13 +96,7 @@ def _replaced(sent: Iterable[int], sources: Mapping[int, Sequence[int]]) -> set[
 
 def _last_asked(tree: Tree, candidates: set[int]) -> int:
     """When a model was last asked; one that a retrieval asks, to rephrase or to rank, gives no answer."""
-    in_retrieval: Inherited[bool] = Inherited(
-        tree,
-        lambda span, above: (
-            above or span.span_id in candidates or tree.roles[span.span_id] in (Role.RETRIEVER, Role.RERANKER)
-        ),
-        top=False,
-    )
+    in_retrieval = _InRetrieval(tree, candidates)
     models = (span for span in tree.spans if tree.roles[span.span_id] is Role.LLM)
     return max((span.start for span in models if not in_retrieval.above(span)), default=-1)
 

@@ -23,6 +23,8 @@ def hide_forgotten(tree: Tree, retrievals: Mapping[int, Retrieval]) -> dict[int,
     The same id tells. A wrapper's list around a masked one, and the list that a chain notes after it, may repeat
     masked documents without their ids; there a document stays only if something tells that it is another one.
     """
+    if not any(map(_masks, retrievals.values())):
+        return dict(retrievals)
     hidden = frozenset[str]().union(*(found.hidden_ids for found in retrievals.values()))
     left = {
         span_id: _keep(found, lambda document: document.id not in hidden)

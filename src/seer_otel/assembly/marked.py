@@ -14,6 +14,10 @@ from ..privacy import is_redacted
 from ..spans import Span
 from .tree import Inherited, Tree
 
+_MAX_LABELS = 10_000  # relevant documents of one question
+_GROUND_TRUTH = (marks.GROUND_TRUTH_IDS, marks.GROUND_TRUTH, marks.GROUND_TRUTH_ANSWER)
+_INHERITED = (marks.TASK, marks.SUBQUERY, *_GROUND_TRUTH)
+
 
 def text(spans: Iterable[Span], key: str) -> str | None:
     """Return the first text under `key`, the spans' own order being the order of preference."""
@@ -34,17 +38,14 @@ def final(span: Span) -> bool | None:
 
 def sample_rate(attributes: Mapping[str, Any]) -> float | None:
     """Return the rate that a span asks for: a number from 0 to 1, or text that is one."""
-    rate = number(attributes.get(marks.SAMPLE_RATE))
+    value = attributes.get(marks.SAMPLE_RATE)
+    rate = None if value is None else number(value)
     return rate if rate is not None and 0 <= rate <= 1 else None
 
 
 def has_ground_truth(attributes: Mapping[str, Any]) -> bool:
     """Return whether a span carries labels, readable or not."""
-    return (
-        marks.GROUND_TRUTH_IDS in attributes
-        or marks.GROUND_TRUTH in attributes
-        or marks.GROUND_TRUTH_ANSWER in attributes
-    )
+    return not attributes.keys().isdisjoint(_GROUND_TRUTH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +65,24 @@ class Labels:
 def labels(span: Span) -> Labels:
     """Return the ground truth on a span."""
     if not has_ground_truth(span.attributes):
-        return Labels()
+        return _NO_LABELS
     truth = _truth(span.attributes)
     return Labels(truth, unreadable=truth is None)
 
 
-class Marks:
+_NO_LABELS = Labels()
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the application says on a span or above it."""
+
+    task: str | None = None
+    subquery: str | None = None
+    labels: Labels = _NO_LABELS
+
+
+class Marks(Inherited[_Said]):
     """The marks of one trace: those of a retrieval's own spans, else of the nearest span above that has one.
 
     Args:
@@ -77,11 +90,7 @@ class Marks:
     """
 
     def __init__(self, tree: Tree) -> None:
-        self._texts = {
-            key: Inherited[str | None](tree, lambda span, above, key=key: text([span], key) or above, None)  # type: ignore[misc]
-            for key in (marks.TASK, marks.SUBQUERY)
-        }
-        self._labels = Inherited(tree, lambda span, above: labels(span).otherwise(above), Labels())
+        super().__init__(tree, _Said())
 
     def text(self, own: Sequence[Span], key: str) -> str | None:
         """Return the task or the subquery that the application set.
@@ -90,14 +99,24 @@ class Marks:
             own: the retrieval's span, and those inside that are part of it.
             key: which of the two.
         """
-        return text(own, key) or self._texts[key].above(own[0])
+        above = self.above(own[0])
+        return text(own, key) or (above.task if key == marks.TASK else above.subquery)
 
     def labels(self, own: Sequence[Span]) -> Labels:
         """Return the first readable ground truth; see `text`."""
-        found = self._labels.above(own[0])
+        found = self.above(own[0]).labels
         for span in reversed(own):
             found = labels(span).otherwise(found)
         return found
+
+    def _step(self, span: Span, above: _Said) -> _Said:
+        if span.attributes.keys().isdisjoint(_INHERITED):
+            return above
+        return _Said(
+            text([span], marks.TASK) or above.task,
+            text([span], marks.SUBQUERY) or above.subquery,
+            labels(span).otherwise(above.labels),
+        )
 
 
 def _truth(attributes: Mapping[str, Any]) -> GroundTruth | None:
@@ -111,7 +130,7 @@ def _truth(attributes: Mapping[str, Any]) -> GroundTruth | None:
     if isinstance(ids, str):
         listed = loads(ids)
         ids = listed if isinstance(listed, list) else [ids]
-    if not isinstance(ids, (list, tuple)):
+    if not isinstance(ids, (list, tuple)) or len(ids) > _MAX_LABELS:
         return None
     gold = [id_of(each) for each in ids]
     if None in gold:

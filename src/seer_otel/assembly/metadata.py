@@ -23,10 +23,15 @@ IDENTITIES = {"user_id": "user.id", "session_id": "session.id"}
 """Sent only where the `metadata_keys` setting names them, and read from these attributes."""
 
 _PREFIX = "metadata."
+_OWN_NAMES = [(key, _PREFIX + key) for key in OWN_KEYS]
 _RESOURCE_ENV = ("deployment.environment.name", "deployment.environment")
 
 
-class Metadata:
+_Said = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""What the allowlist lets through, and what the application set."""
+
+
+class Metadata(Inherited[_Said]):
     """The metadata of a trace's retrievals.
 
     Args:
@@ -35,30 +40,30 @@ class Metadata:
     """
 
     def __init__(self, tree: Tree, keys: Iterable[str]) -> None:
-        self._tree = tree
+        super().__init__(tree, ({}, {}))
         self._keys = tuple(keys)
-        self._allowed: Inherited[Mapping[str, Any]] = Inherited(
-            tree, lambda span, above: _merged(above, _values(span.attributes, self._keys)), {}
-        )
-        self._set: Inherited[Mapping[str, Any]] = Inherited(
-            tree, lambda span, above: _merged(above, _set_by_user(span.attributes)), {}
-        )
+        self._names = [(key, _PREFIX + key) for key in self._keys]
 
     def of(self, span: Span) -> dict[str, Any]:
         """Return the metadata of a retrieval's event, without our own marks.
 
         From the retrieval's span and its ancestors, the nearest first; the resource only where none says.
         """
-        allowed = dict(self._allowed.of(span))
+        said, set_by_user = self.handed(span)
+        allowed = dict(said)
         if "env" not in allowed and "env" in self._keys:
             allowed |= _first(span.resource, _RESOURCE_ENV, "env")
         if "model" not in allowed and "model" in self._keys and span.span_id in self._models:
             allowed["model"] = self._models[span.span_id]
         found = {key: allowed[key] for key in self._keys if key in allowed}
-        found |= _values(span.attributes, OWN_KEYS)
-        found |= self._set.of(span)
+        found |= _values(span.attributes, _OWN_NAMES)
+        found |= set_by_user
         cleaned: dict[str, Any] = without_marks(found)
         return cleaned
+
+    def _step(self, span: Span, above: _Said) -> _Said:
+        allowed = _merged(above[0], _values(span.attributes, self._names))
+        return allowed, _merged(above[1], _set_by_user(span.attributes))
 
     @cached_property
     def _models(self) -> dict[int, str]:
@@ -88,16 +93,23 @@ def _set_by_user(attributes: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _values(attributes: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """What a span says under `keys`: flattened, or in one JSON text. A hidden value is one too, and hides others."""
+def _values(attributes: Mapping[str, Any], names: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """What a span says under some keys: flattened, or in one JSON text. A hidden value is one too, and hides others.
+
+    Args:
+        attributes: the span's.
+        names: each key, and its name where it is flattened.
+    """
     whole = attributes.get("metadata")
     if isinstance(whole, str) and whole.lstrip().startswith("{"):
         whole = loads(whole)
-    if not isinstance(whole, Mapping):
-        whole = dict.fromkeys(keys, whole) if is_redacted(whole) else {}
+    if whole is not None and not isinstance(whole, Mapping):
+        whole = {key: whole for key, _ in names} if is_redacted(whole) else None
     found = {}
-    for key in keys:
-        value = attributes.get(_PREFIX + key, whole.get(key))
+    for key, name in names:
+        value = attributes.get(name)
+        if value is None and whole is not None:
+            value = whole.get(key)
         if value is None and key in IDENTITIES:
             value = attributes.get(IDENTITIES[key])
         if value is not None:

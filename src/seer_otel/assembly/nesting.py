@@ -15,7 +15,7 @@ from ..spans import Span
 from .tree import Tree
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Candidate:
     """A retrieval that is an event unless something else speaks against it.
 
@@ -32,7 +32,7 @@ class Candidate:
     @property
     def spans(self) -> list[Span]:
         """The spans of the call, its own first."""
-        return [self.retrieval.span, *(each.span for each in self.inner)]
+        return [self.retrieval.span, *[each.span for each in self.inner]]
 
 
 @dataclass(slots=True)
@@ -162,7 +162,9 @@ def _repeating(tree: Tree, retrievals: Mapping[int, Retrieval]) -> set[int]:
 
     An agent may be a retriever of its own, so it repeats only what a retriever beneath it found.
     """
-    own = [each for each in retrievals.values() if not each.is_noted and each.role is not Role.AGENT]
+    own = [each for each in retrievals.values() if each.role in (Role.RETRIEVER, Role.RERANKER)]
+    if len(own) == len(retrievals):
+        return set()
     lists = {each.texts for each in own if each.state is State.FOUND}
     nothing = any(each.state is State.EMPTY for each in own)
     repeating: set[int] = set()

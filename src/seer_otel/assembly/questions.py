@@ -18,6 +18,7 @@ _MIN_PASSAGE = 10  # characters; a title that stands in a question does not make
 _MIN_UNSPACED_PASSAGE = (
     40  # one long word does not either, but some scripts write whole passages without a space
 )
+_MAX_MESSAGE = 100_000  # characters of a message in which passages are looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,9 @@ class Asked:
     hidden: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Above:
-    """What stands above a span, looked at from the top.
+    """What stands above a span, looked at from the top. Nobody changes one.
 
     Attributes:
         scope: the outermost span of the convention's, outside any tool.
@@ -50,7 +51,7 @@ class _Above:
     tool_input: Query = NO_QUERY
 
 
-class Questions:
+class Questions(Inherited[_Above]):
     """Finds the questions of one trace.
 
     Args:
@@ -68,11 +69,11 @@ class Questions:
         hiding: Hiding,
         root_question: str | None = None,
     ) -> None:
-        self._tree = tree
+        super().__init__(tree, _Above())
         self._retrievals = retrievals
         self._hiding = hiding
         self._root_question = root_question
-        self._above = Inherited(tree, self._step, _Above())
+        self._inputs: dict[int, Query] = {}
         self._messages: dict[int, Query | None] = {}
         self._first_models: dict[tuple[int | None, int | None], Span | None] = {}
 
@@ -91,7 +92,7 @@ class Questions:
             whole: whether the trace was seen whole. Else a span whose parent was not seen may lie beneath the root,
                 and ask what a model made of the question; and so may a retrieval that comes late.
         """
-        for root in reversed(self._tree.local_roots()):
+        for root in reversed(self._tree.local_roots):
             is_root = root.parent_id is None or root.parent_is_remote
             if is_root or (whole and root.span_id not in self._retrievals):
                 return self._input(root).text
@@ -116,7 +117,7 @@ class Questions:
         if self._tree.roles[span.span_id] is Role.TOOL:
             return replace(above, tool=span, task=task, tool_input=found)
         scope = above.scope or (span if self._tree.roles[span.span_id] is not None else None)
-        return replace(above, scope=scope, task=task or usable, weak=above.weak or found.weak)
+        return _Above(scope, task=task or usable, weak=above.weak or found.weak)
 
     def _released_question(self, span: Span) -> Query | None:
         """What the root asked where the trace above `span` was released before."""
@@ -124,7 +125,7 @@ class Questions:
         return Query(self._root_question) if self._root_question and is_rest else None
 
     def _task(self, span: Span, own: Query) -> Query:
-        above = self._above.above(span)
+        above = self.above(span)
         found = above.task or self._released_question(span) or self._from_models(span, above) or above.beneath
         if found is None:
             # The tool's own input is better than nothing where the retrieval was given a vector.
@@ -145,7 +146,7 @@ class Questions:
             models = (
                 model
                 for model in self._models.get(place[0], ())
-                if (above.tool is None or self._above.above(model).tool is not above.tool)
+                if (above.tool is None or self.above(model).tool is not above.tool)
                 and self._message(model) is not None
             )
             self._first_models[place] = next(models, None)
@@ -178,16 +179,17 @@ class Questions:
         models.sort(key=lambda span: (span.start, -span.end, span.span_id))
         placed: dict[int | None, list[Span]] = {None: models}
         for model in models:
-            scope = self._above.above(model).scope or model
+            scope = self.above(model).scope or model
             placed.setdefault(scope.span_id, []).append(model)
         return placed
 
     def _is_prompt(self, message: str) -> bool:
-        return any(
-            message.startswith(passage, place)
-            for place in range(len(message) - _MIN_PASSAGE + 1)
-            for passage in self._passages.get(message[place : place + _MIN_PASSAGE], ())
-        )
+        beginnings = self._passages
+        for place in range(min(len(message), _MAX_MESSAGE) - _MIN_PASSAGE + 1):
+            passages = beginnings.get(message[place : place + _MIN_PASSAGE])
+            if passages is not None and any(message.startswith(passage, place) for passage in passages):
+                return True
+        return False
 
     @cached_property
     def _passages(self) -> dict[str, set[str]]:
@@ -202,7 +204,12 @@ class Questions:
         return passages
 
     def _input(self, span: Span) -> Query:
-        return HIDDEN_QUERY if self._hiding.inputs else convention.question(span.attributes)
+        if self._hiding.inputs:
+            return HIDDEN_QUERY
+        found = self._inputs.get(span.span_id)
+        if found is None:
+            found = self._inputs[span.span_id] = convention.question(span.attributes)
+        return found
 
 
 def _id(span: Span | None) -> int | None:

@@ -44,13 +44,16 @@ def rerank(candidates: Sequence[Candidate], retrievals: Iterable[Retrieval]) -> 
         candidates: from `nesting`. What lies inside another one is fed by its like only.
         retrievals: every retrieval of the trace, the nested and the hidden ones too.
     """
+    ordered = sorted(candidates, key=_place)
+    if not any(each.retrieval.role is Role.RERANKER for each in ordered):
+        return Reranked(ordered)
     result = Reranked()
     everything = list(retrievals)
     masked_from = first_masked(everything)
     masked = frozenset[str | None]().union(*(each.hidden_ids for each in everything))
     descriptions = _Descriptions(everything)
     producers = {is_hop: _Producers(masked) for is_hop in (False, True)}
-    for candidate in sorted(candidates, key=_place):
+    for candidate in ordered:
         found, span = candidate.retrieval, candidate.retrieval.span
         known = producers[candidate.is_hop]
         if found.role is Role.RERANKER:

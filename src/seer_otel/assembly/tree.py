@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from ..conventions import convention
@@ -11,9 +13,8 @@ from ..spans import Span
 Value = TypeVar("Value")
 
 
-def order(span: Span) -> tuple[int, int, int]:
-    """Return the place of a span in the order in which spans end: where the clock is too coarse to tell, some place."""
-    return span.end, span.start, span.span_id
+order: Callable[[Span], tuple[int, int, int]] = attrgetter("end", "start", "span_id")
+"""The place of a span in the order in which spans end: where the clock is too coarse to tell, some place."""
 
 
 class Tree:
@@ -24,12 +25,15 @@ class Tree:
     Attributes:
         spans: in the order in which they ended.
         downwards: the same spans, each after its parent.
+        local_roots: those whose parent was not seen here, in the order in which they ended.
         roles: what each span is, by span id; None for what is nothing of the convention's.
     """
 
     def __init__(self, spans: Iterable[Span]) -> None:
-        by_id = {span.span_id: span for span in sorted(spans, key=order)}
-        self.spans = sorted(by_id.values(), key=order)
+        self.spans = sorted(spans, key=order)
+        by_id = {span.span_id: span for span in self.spans}
+        if len(by_id) < len(self.spans):
+            self.spans = sorted(by_id.values(), key=order)
         self.roles = {span.span_id: convention.role(span.attributes) for span in self.spans}
         self._parents = {
             span.span_id: by_id.get(span.parent_id) if span.parent_id is not None else None
@@ -37,11 +41,14 @@ class Tree:
         }
         self._cut_cycles(by_id)
         children: dict[int, list[Span]] = {}
+        self.local_roots: list[Span] = []
         for span in self.spans:
-            parent = self.parent(span)
-            if parent is not None:
+            parent = self._parents[span.span_id]
+            if parent is None:
+                self.local_roots.append(span)
+            else:
                 children.setdefault(parent.span_id, []).append(span)
-        self.downwards = self.local_roots()
+        self.downwards = self.local_roots.copy()
         for span in self.downwards:  # which grows meanwhile
             self.downwards += children.get(span.span_id, ())
 
@@ -64,39 +71,40 @@ class Tree:
         """Return the span above `span`."""
         return self._parents[span.span_id]
 
-    def local_roots(self) -> list[Span]:
-        """Return the spans whose parent was not seen here, in the order in which they ended."""
-        return [span for span in self.spans if self.parent(span) is None]
 
-
-class Inherited(Generic[Value]):
+class Inherited(ABC, Generic[Value]):
     """What a span hands down to those beneath it, found once a span: a trace may be as deep as it is broad.
+
+    A base class, as a step that is handed over would often hold its owner: a cycle, which keeps the trace in memory.
 
     Args:
         tree: the whole trace.
-        step: a span's value, from the span and from what its parent hands down; a local root is handed `top`.
-        top: see `step`.
+        top: what a local root is handed.
     """
 
-    def __init__(self, tree: Tree, step: Callable[[Span, Value], Value], top: Value) -> None:
+    def __init__(self, tree: Tree, top: Value) -> None:
         self._tree = tree
-        self._step = step
         self._top = top
         self._known: dict[int, Value] = {}
 
-    def of(self, span: Span) -> Value:
+    @abstractmethod
+    def _step(self, span: Span, above: Value) -> Value:
+        """Return a span's value, from the span and from what its parent hands down."""
+
+    def handed(self, span: Span) -> Value:
         """Return what `span` hands down."""
-        path: list[Span] = []
-        each: Span | None = span
-        while each is not None and each.span_id not in self._known:
-            path.append(each)
-            each = self._tree.parent(each)
-        value = self._top if each is None else self._known[each.span_id]
+        known = self._known
+        if span.span_id in known:
+            return known[span.span_id]
+        path = [span]
+        while (above := self._tree.parent(path[-1])) is not None and above.span_id not in known:
+            path.append(above)
+        value = self._top if above is None else known[above.span_id]
         for below in reversed(path):
-            value = self._known[below.span_id] = self._step(below, value)
+            value = known[below.span_id] = self._step(below, value)
         return value
 
     def above(self, span: Span) -> Value:
         """Return what is handed down to `span`."""
         parent = self._tree.parent(span)
-        return self._top if parent is None else self.of(parent)
+        return self._top if parent is None else self.handed(parent)

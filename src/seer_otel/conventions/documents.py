@@ -9,23 +9,25 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from ..event import decimal, is_blank
-from ..privacy import is_redacted, without_marks
+from ..privacy import REDACTED, is_redacted, without_marks
 from ..retrieval import Document
-from .lenient_json import UNREADABLE, as_data, loads
+from .lenient_json import EXACT, UNREADABLE, as_data, loads
 
 TEXT_KEYS = ("content", "page_content", "text")
 SCORE_KEYS = ("score", "relevance_score")
-SOURCE_KEYS = ("source", "doc_uri", "url", "file_path", "file_name")
+SOURCE_KEYS = ("source", "doc_uri", "url", "file_path", "file_name", "location.s3Location.uri")
 LIST_KEYS = ("documents", "docs", "results", "nodes", "source_nodes", "passages", "chunks", "hits", "matches")
 """Where a JSON object keeps its list of documents; one of these being empty is an empty result."""
 
 _KEY = re.compile(r"\.(0|[1-9][0-9]{0,8})(?:\.(?:document(?:\.|\Z))?(.*))?", re.ASCII | re.DOTALL)
 _MAX_KEY = 200  # characters
+_MAX_METADATA = 65_536  # characters of one document's metadata
+_MAX_ID = 4_000  # characters of an id or a source; more is neither
+_MAX_KNOWN = 8_192  # keys of each prefix whose place is remembered
 _MAX_NODES = 10_000
 _MAX_TRIED = 100  # lists of one output that are looked into, and elements of each, for one that has a text
 _OWN_KEYS = {*TEXT_KEYS, "id", "score", "metadata", "meta", "type", "embedding", "vector"}
@@ -35,6 +37,9 @@ MAX_DOCUMENTS = 5_000
 
 Fields = dict[str, Any]
 """The fields of one document as they were found: content, id, score, metadata."""
+Place = tuple[int, str]
+"""Which document a key belongs to, and which of its fields it is."""
+_FIELDS = frozenset({"content", "id", "score", "metadata"})
 
 
 def unflatten(attributes: Mapping[str, Any], prefix: str) -> dict[int, Fields] | None:
@@ -44,33 +49,45 @@ def unflatten(attributes: Mapping[str, Any], prefix: str) -> dict[int, Fields] |
     kept, and an object on an index; what the flattened keys say counts more than that. Other keys are passed over.
     """
     found: dict[int, Fields] = {}
+    known = _known.setdefault(prefix, {})
     present = False
     for key, value in attributes.items():
-        if not isinstance(key, str) or not key.startswith(prefix) or value is None:
+        if value is None:
             continue
-        rest, data = key[len(prefix) :], as_data(value)
-        if rest == "":
-            present = True
-            for index, element in enumerate(output_elements(data) or ()):
-                _add(found.setdefault(index, {}), fields_of(_parsed(element)))
-        elif rest[0] == ".":
-            present = True
-            place = _place(rest) if len(rest) <= _MAX_KEY else None
+        place = known.get(key)
+        if place is None:
+            if not isinstance(key, str) or not key.startswith(prefix):
+                continue
+            rest = key[len(prefix) :]
+            present = present or rest[:1] in ("", ".")
+            place = _place(rest)
             if place is None:
                 continue
-            index, field = place
-            fields = found.setdefault(index, {})
-            if not field:
-                _add(fields, fields_of(_parsed(data)))
-            elif field.startswith("metadata."):
-                nested = fields.setdefault("metadata.", {})
-                nested[field.removeprefix("metadata.")] = data
-            else:
-                fields[field] = data
+            if len(known) < _MAX_KNOWN:
+                known[key] = place
+        index, field = place
+        data = value if type(value) in EXACT else as_data(value)
+        fields = found.get(index)
+        if fields is None:
+            fields = found[index] = {}
+        if field in _FIELDS:
+            fields[field] = data
+        elif not field:
+            _add(fields, fields_of(_parsed(data)))
+        elif field.startswith("metadata."):
+            nested = fields.setdefault("metadata.", {})
+            nested[field.removeprefix("metadata.")] = data
+        else:
+            fields[field] = data
+    whole = attributes.get(prefix)
+    for index, element in enumerate(() if whole is None else output_elements(as_data(whole)) or ()):
+        _add(found.setdefault(index, {}), fields_of(_parsed(element)))
     for fields in found.values():
         if fields.get("content") is None and (text := _text_of(fields)) is not None:
             fields["content"] = text
-    return {index: found[index] for index in sorted(found)[:MAX_DOCUMENTS]} if present else None
+    if not found:
+        return {} if present else None
+    return {index: found[index] for index in sorted(found)[:MAX_DOCUMENTS]}
 
 
 def _add(fields: Fields, others: Fields | None) -> None:
@@ -79,10 +96,13 @@ def _add(fields: Fields, others: Fields | None) -> None:
             fields.setdefault(key, value)
 
 
-@lru_cache(maxsize=4_096)
-def _place(key: str) -> tuple[int, str] | None:
-    """The index and the field that the end of a flattened key names; the same few keys come with every span."""
-    match = _KEY.fullmatch(key)
+_known: dict[str, dict[str, Place]] = {}
+"""For each prefix the places that its keys name: the same few come with every span."""
+
+
+def _place(rest: str) -> Place | None:
+    """The index and the field that the end of a flattened key names."""
+    match = _KEY.fullmatch(rest) if len(rest) <= _MAX_KEY else None
     return (int(match[1]), match[2] or "") if match else None
 
 
@@ -123,17 +143,26 @@ def document(fields: Fields, id_keys: tuple[str, ...] = ()) -> Document | None:
     text = text_of(fields.get("content"))
     if text is None or is_redacted(text):
         return None
-    raw = fields.get("metadata")
-    whole = {**(_object(raw) or {}), **fields.get("metadata.", {})}
-    metadata = without_marks(whole)
-    masked = is_redacted(raw) or is_redacted(fields.get("id")) or len(metadata) != len(whole)
+    raw, flat = fields.get("metadata"), fields.get("metadata.")
+    metadata = whole = _object(raw) or {}
+    if flat:
+        metadata = whole = {**whole, **flat}
+    if flat or not isinstance(raw, str) or _may_hold_mark(raw):
+        metadata = without_marks(whole)
+    masked = len(metadata) != len(whole) or (not whole and is_redacted(raw))
     score = number(fields.get("score"))
     if score is None:
         score = next((n for key in SCORE_KEYS if (n := number(metadata.get(key))) is not None), None)
     identity = id_of(fields.get("id"))
     if identity is None:
+        masked = masked or is_redacted(fields.get("id"))
         identity = next((i for key in id_keys if (i := id_of(metadata.get(key))) is not None), None)
     return Document(text, identity, source_of(metadata), score, metadata, masked)
+
+
+def _may_hold_mark(text: str) -> bool:
+    """Whether the mark of a hidden value can stand in JSON text; escapes may spell it."""
+    return REDACTED in text or "\\u" in text
 
 
 def output_elements(value: object) -> list[Any] | None:
@@ -165,6 +194,8 @@ def output_elements(value: object) -> list[Any] | None:
 
 def text_of(value: object) -> str | None:
     """Return `value` as a passage's text; None where it has none."""
+    if isinstance(value, str):
+        return value if value[:1].isalnum() or not is_blank(value) else None
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     elif isinstance(value, int) and not isinstance(value, bool):
@@ -176,15 +207,17 @@ def text_of(value: object) -> str | None:
 
 def id_of(value: object) -> str | None:
     """Return `value` as an id: 0 is one; null, the empty text and the mark of a hidden value are none."""
+    if isinstance(value, str):
+        return _sendable(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return decimal(value)
-    if isinstance(value, float) and math.isfinite(value):
-        return str(value)
-    return _sendable(value)
+    return str(value) if isinstance(value, float) and math.isfinite(value) else None
 
 
 def number(value: object) -> float | None:
     """Return `value` as a score: a finite number, or text that is one; a boolean is no score."""
+    if type(value) is float:
+        return value if math.isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     if isinstance(value, str) and (len(value) >= 64 or "_" in value):
@@ -199,12 +232,9 @@ def number(value: object) -> float | None:
 def source_of(metadata: Mapping[str, Any]) -> str | None:
     """Return where a document comes from, by the keys that retrieval frameworks use."""
     for key in SOURCE_KEYS:
-        source = _sendable(metadata.get(key))
-        if source is not None:
+        value = metadata.get(key)
+        if value is not None and (source := _sendable(value)) is not None:
             return source
-    flat = _sendable(metadata.get("location.s3Location.uri"))
-    if flat is not None:
-        return flat
     location: Any = metadata.get("location")
     for key in ("s3Location", "uri"):
         location = location.get(key) if isinstance(location, Mapping) else None
@@ -212,7 +242,10 @@ def source_of(metadata: Mapping[str, Any]) -> str | None:
 
 
 def _sendable(value: object) -> str | None:
-    return value if isinstance(value, str) and not is_blank(value) and not is_redacted(value) else None
+    if not isinstance(value, str) or len(value) > _MAX_ID:
+        return None
+    # What begins with a letter or a digit, as most does, is neither blank nor the mark.
+    return value if value[:1].isalnum() or not (is_blank(value) or is_redacted(value)) else None
 
 
 def _present(fields: Mapping[str, Any], key: str) -> Fields:
@@ -238,13 +271,15 @@ def _parsed(value: object) -> Any:
 
 def _object(value: object) -> Mapping[str, Any] | None:
     """A metadata object: kept by the SDK, as JSON text, or as JSON text of JSON text."""
-    for _ in range(3):
-        if isinstance(value, Mapping):
-            return {str(key): item for key, item in value.items()}
-        if not isinstance(value, str):
-            return None
+    if isinstance(value, str):
+        if len(value) > _MAX_METADATA:
+            # Far more than an event takes: left unread it is one value that is too long, which `clamp` counts as cut.
+            return {"metadata": value}
         value = _parsed(value)
-    return None
+        if isinstance(value, str):
+            value = _parsed(value)
+        return value if isinstance(value, dict) else None
+    return {str(key): item for key, item in value.items()} if isinstance(value, Mapping) else None
 
 
 def _lists(data: Mapping[str, Any]) -> Iterator[tuple[str, list[Any] | tuple[Any, ...]]]:

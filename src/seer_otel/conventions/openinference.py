@@ -30,6 +30,8 @@ RERANKER_INPUT = "reranker.input_documents"
 RERANKER_OUTPUT = "reranker.output_documents"
 
 _DOCUMENTS, _RERANKER_OUTPUT = f"{DOCUMENTS}.", f"{RERANKER_OUTPUT}."
+RETRIEVALS = ("RETRIEVER", "RERANKER")
+"""The kinds of span that are a retrieval."""
 _ROLES = {role.name: role for role in Role}
 
 
@@ -53,7 +55,7 @@ def is_retrieval(attributes: Mapping[str, Any]) -> bool:
 
     LangChain's instrumentor calls a retriever with "agent" in its name AGENT.
     """
-    if _kind(attributes) in ("RETRIEVER", "RERANKER"):
+    if _kind(attributes) in RETRIEVALS:
         return True
     if DOCUMENTS in attributes or RERANKER_OUTPUT in attributes:
         return True
@@ -75,7 +77,7 @@ def retrieval(span: Span, id_keys: tuple[str, ...] = ()) -> Retrieval | None:
         found = docs.unflatten(span.attributes, second)
     if found is not None:
         passages = _documents(found, span.attributes.get(OUTPUT), id_keys)
-        hidden = _hidden(found.values())
+        hidden = _hidden(found.values()) if len(passages) < len(found) else []
         if passages:
             return Retrieval(span, is_a, State.FOUND, query, passages, took, *_named(hidden))
         if hidden:
@@ -124,14 +126,20 @@ def embedding_model(attributes: Mapping[str, Any]) -> str | None:
 
 
 def _kind(attributes: Mapping[str, Any]) -> str | None:
-    kind = as_data(attributes.get(KIND))
+    kind = attributes.get(KIND)
+    if type(kind) is str and kind in _ROLES:
+        return kind
+    kind = as_data(kind)
     if isinstance(kind, (list, tuple)) and len(kind) == 1:
         kind = kind[0]
     return kind.strip().upper() if isinstance(kind, str) and kind.strip() else None
 
 
 def _has_keys(attributes: Mapping[str, Any], prefix: str | tuple[str, ...]) -> bool:
-    return any(isinstance(key, str) and key.startswith(prefix) for key in attributes)
+    for key in attributes:  # noqa: SIM110 - a generator takes twice as long, and spans of models have many keys
+        if isinstance(key, str) and key.startswith(prefix):
+            return True
+    return False
 
 
 def _query(attributes: Mapping[str, Any]) -> Query:
@@ -143,10 +151,10 @@ def _documents(
     found: Mapping[int, docs.Fields], output: object, id_keys: tuple[str, ...]
 ) -> tuple[Document, ...]:
     """Documents with a text, their ids and scores completed from the same element of the span's own output."""
-    incomplete = (
+    incomplete = output is not None and any(
         docs.id_of(each.get("id")) is None or docs.number(each.get("score")) == 0 for each in found.values()
     )
-    if any(incomplete):
+    if incomplete:
         elements = docs.output_elements(as_data(output)) or []
         for index, fields in found.items():
             element = elements[index] if index < len(elements) else None
@@ -160,8 +168,8 @@ def _documents(
             lacks_id = docs.id_of(fields.get("id")) is None and not is_redacted(fields.get("id"))
             if other and lacks_id and other["content"] == docs.text_of(fields.get("content")):
                 fields["id"] = other.get("id")
-    read = (docs.document(fields, id_keys) for fields in found.values())
-    return tuple(document for document in read if document is not None)
+    read = [docs.document(fields, id_keys) for fields in found.values()]
+    return tuple([document for document in read if document is not None])
 
 
 def _from_output(

@@ -20,6 +20,9 @@ QUESTION_KEYS = ("query", "query_str", "question", "input", "inputs", "text", "m
 """In the order in which they are asked; then `messages`."""
 
 _MAX_NODES = 2_000  # objects, texts, messages or parts of one that are looked at in an input
+_MAX_BEGINNING = (
+    10_000  # characters of a text that are looked at for how a value begins that Python wrote down
+)
 _OTHER_ROLES = ("assistant", "ai", "system", "developer", "tool", "function")
 _ONE_WORD = re.compile(r"<[\w/!-]*>")
 # What a framework writes where there was no input; it may also be typed, so it counts where nothing else does.
@@ -237,10 +240,13 @@ def _is_stand_in(text: str) -> bool:
     text = text.strip()
     if _is_placeholder(text):
         return True
-    start = _REPR_STARTS.match(text)
+    if text[0] not in "<{[" and "(" not in text and "=" not in text:
+        return False  # as most questions; none of what follows could match
+    beginning = text[:_MAX_BEGINNING]
+    start = _REPR_STARTS.match(beginning)
     if start is not None and start.lastgroup is not None:
         return text.endswith(_REPR_ENDS[start.lastgroup])
-    return _FIELDS.match(text) is not None
+    return _FIELDS.match(beginning) is not None
 
 
 def _is_placeholder(text: str) -> bool:
@@ -250,5 +256,5 @@ def _is_placeholder(text: str) -> bool:
 
 def _begins_as_stand_in(text: str) -> bool:
     """Whether `text`, the end of which may be missing, can be such a value."""
-    text = text.lstrip()
+    text = text.lstrip()[:_MAX_BEGINNING]
     return _REPR_STARTS.match(text) is not None or (text[:1] == "<" and ">" not in text)

@@ -44,6 +44,9 @@ class Limits:
     max_remembered: int = 10_000
 
 
+_NOTHING_REMEMBERED = Memory()
+
+
 @dataclass(slots=True)
 class Trace:
     """One open trace.
@@ -81,7 +84,7 @@ class Trace:
     local_root_ended: bool = False
     left_out: bool = False
     damage: str | None = None
-    memory: Memory = field(default_factory=Memory)
+    memory: Memory = _NOTHING_REMEMBERED
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,7 @@ class Buffer:
         elif parent.is_remote or (self._sees_starts and parent.span_id not in trace.known):
             trace.local_root_ended = True
         if trace.kept:
-            size = size_of(span)
+            size = size_of(attributes)
             trace.spans.append(span)
             trace.size += size
             self._size += size

@@ -49,12 +49,20 @@ def read(span: ReadableSpan) -> Span:
     )
 
 
-def size_of(span: ReadableSpan) -> int:
+def size_of(attributes: Mapping[str, Any]) -> int:
     """Return about how many bytes a span holds: two a character, a little for each key and for the span itself."""
+    size = 512 + 64 * len(attributes)
     try:
-        return sum((64 + _size(value) for value in attributes_of(span).values()), start=512)
+        for value in attributes.values():
+            kind = type(value)
+            size += 2 * len(value) if kind is str else 8 if kind in _NUMBERS else _size(value)
     except Exception:  # noqa: BLE001 - a value of the application's own type; a guess does
         return 4096
+    return size
+
+
+_MAX_LOOKED = 1_000
+_NUMBERS = frozenset({float, int, bool})
 
 
 def _size(value: object) -> int:
@@ -63,5 +71,6 @@ def _size(value: object) -> int:
     if isinstance(value, Mapping):
         return sum(64 + _size(item) for item in value.values())
     if isinstance(value, (list, tuple)):
-        return sum(8 + _size(item) for item in value)
+        looked = value[:_MAX_LOOKED]  # the others are likely to be as long
+        return sum(8 + _size(item) for item in looked) * len(value) // max(1, len(looked))
     return 8
