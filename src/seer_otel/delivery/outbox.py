@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ..event import shrink
 from ..notices import Notices
 from ..reasons import DropReason
 from ..stats import Counters
+from .attempt import attempt, jitter
 from .backlog import Backlog, Item
 from .breaker import Breaker, Health
-from .policy import MAX_AGE, Action, Verdict, judge
+from .policy import MAX_AGE, Action, Verdict
 from .suppression import suppressed_instrumentation
-from .transport import CONNECTIONS, HttpTransport, Reply, Transport, TransportError
+from .transport import CONNECTIONS, Transport
 
 if TYPE_CHECKING:
     from .spool import Spool
@@ -253,33 +252,28 @@ class Outbox:
         """Send one item and do with it what the answer demands. Holds the lock but while sending."""
         self._in_flight += 1
         began = self._clock()
+        item = replace(item, attempts=item.attempts + 1)
+        max_age = MAX_AGE if item.row is None else self._max_age
         self._lock.release()
         try:
-            reply, error = self._send(item, None if deadline is None else deadline - began)
-            now = self._clock()
-            item = replace(item, attempts=item.attempts + 1)
-            verdict = self._judge(item, reply, now)
+            timeout = None if deadline is None else deadline - began
+            verdict, status, error = attempt(self._transport, item, timeout, began - item.born, max_age)
+            if verdict.reason is DropReason.UNAUTHORIZED and item.row is not None:
+                # The breaker holds it until the key is right.
+                verdict = Verdict(Action.RETRY, health=verdict.health)
             if verdict.action in (Action.DONE, Action.GIVE_UP):
                 self._backlog.forget(item)
         finally:
             self._lock.acquire()
             self._in_flight -= 1
+        now = self._clock()
         self._average += 0.2 * (now - began - self._average)
-        status = reply.status if reply is not None else None
-        if self._breaker.note(verdict.health, now, verdict.delay, _jitter()):
+        if self._breaker.note(verdict.health, now, verdict.delay, jitter()):
             self._switched(status, error, now)
         self._apply(item, verdict, status, now)
         self._help()
         if verdict.action is Action.RETRY:
             self._news.notify_all()
-
-    def _judge(self, item: Item, reply: Reply | None, now: float) -> Verdict:
-        on_disk = item.row is not None
-        max_age = self._max_age if on_disk else MAX_AGE
-        verdict = judge(reply, item.attempts, now - item.born, item.shrunk, _jitter(), time.time(), max_age)
-        if verdict.reason is DropReason.UNAUTHORIZED and on_disk:
-            return Verdict(Action.RETRY, health=verdict.health)  # the breaker holds it until the key is right
-        return verdict
 
     def _switched(self, status: int | None, error: str, now: float) -> None:
         """The breaker has opened or closed."""
@@ -292,18 +286,6 @@ class Outbox:
             self._backlog.hurry(now)
         self._more.notify_all()
         self._news.notify_all()
-
-    def _send(self, item: Item, timeout: float | None) -> tuple[Reply | None, str]:
-        send = self._transport.send
-        if timeout is not None and isinstance(self._transport, HttpTransport):
-            send = partial(self._transport.send, timeout=timeout)
-        try:
-            reply: object = send(item.body, item.key)
-            return (reply, "") if isinstance(reply, Reply) else (None, "the transport returned no Reply")
-        except TransportError as error:
-            return None, str(error)
-        except Exception as error:  # noqa: BLE001 - a transport of the user's, say; its text may hold the key
-            return None, type(error).__name__
 
     def _apply(self, item: Item, verdict: Verdict, status: int | None, now: float) -> None:
         if verdict.action is Action.DONE:
@@ -332,7 +314,3 @@ class Outbox:
             self._drop(reason, status)
         if complete:
             self._news.notify_all()
-
-
-def _jitter() -> float:
-    return random.random()  # noqa: S311 - no secret
