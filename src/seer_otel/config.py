@@ -117,7 +117,7 @@ class Config:
     http_client: httpx.Client | None = _setting(  # noqa: RUF009
         None,
         None,
-        "Your own `httpx.Client`, for proxies, certificates or timeouts of your own; it is not closed.",
+        "Your own `httpx.Client`, for proxies, certificates or headers of your own; it is not closed.",
     )
     spool_dir: str | None = _setting(
         None,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .._version import __version__
-from ..endpoint import ConfigurationError, is_loopback
+from ..endpoint import ConfigurationError, is_loopback, usable_key
 
 if TYPE_CHECKING:
     import httpx
@@ -76,7 +76,7 @@ class HttpTransport:
             sent, make the client and this transport in the child.
 
     Raises:
-        ConfigurationError: the URL, the client, the proxy or the certificates cannot be used.
+        ConfigurationError: the URL, the key, the client, the proxy or the certificates cannot be used.
     """
 
     def __init__(
@@ -97,13 +97,14 @@ class HttpTransport:
             self._url = httpx.URL(endpoint)
         except httpx.InvalidURL:
             raise ConfigurationError("endpoint must be a URL that can be sent to") from None
+        key = None if api_key is None else usable_key(api_key, endpoint)
         headers = [
             (b"Host", self._url.netloc),
             (b"Content-Type", b"application/json"),
             (b"User-Agent", USER_AGENT.encode()),
         ]
-        if api_key is not None:
-            headers.append((b"Authorization", f"Bearer {api_key}".encode()))
+        if key is not None:
+            headers.append((b"Authorization", f"Bearer {key}".encode()))
         # Of these httpx shows no key.
         self._headers = httpx.Headers(headers)
         # By pid: connections shared across a fork let the child read its parent's answers. The first pool is made here
