@@ -180,6 +180,7 @@ def retrieve(tracer, question):
             "openinference.span.kind": "RETRIEVER",
             "input.value": question,
             "retrieval.documents.0.document.content": "a text",
+            "retrieval.documents.0.document.metadata": '{"password": "canary_secret"}',
         }):
             pass
 """

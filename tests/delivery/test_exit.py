@@ -143,6 +143,7 @@ def test_signals_in_the_middle(server: Any, program: Program) -> None:
             processor.flush(0.0)
             inside = False
     signal.signal(signal.SIGALRM, handler)
+    tracer.start_span("first").end()  # OpenTelemetry sets itself up under a lock
     signal.setitimer(signal.ITIMER_REAL, 0.003, 0.003)
     i = 0
     while done < 60:

@@ -498,7 +498,7 @@ def test_killed_while_adding(spool: Spool, start: Start) -> None:
         """)
     seen = [line(process) for _ in range(4_000)]
     seen += kill(process).splitlines()
-    taken = spool.adopt()
+    taken = sum(iter(spool.adopt, 0))
     assert taken in (len(seen), len(seen) + 1)  # it may have been killed before it could say so
     assert [int(body.split()[0]) for body in bodies(spool)] == list(range(taken))
     assert taken >= 4_000
