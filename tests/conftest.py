@@ -21,6 +21,8 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import settings
 
+from .canaries import Watch, canary_in
+
 REQUIRE_ALL = os.environ.get("SEER_TEST_REQUIRE") == "all"
 FOREIGN = ("SEER_", "OTEL_", "OPENINFERENCE_")
 PROXIES = ("http_proxy", "https_proxy", "all_proxy")
@@ -95,6 +97,17 @@ def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     yield
     assert not refused, f"this test tried to reach {refused}"
+
+
+@pytest.fixture(autouse=True)
+def canaries(request: pytest.FixtureRequest) -> Iterator[Watch]:
+    """A test fails in whose time a canary key or secret is logged, written by a process, or left in a file."""
+    watch = Watch()
+    with watch.watching():
+        yield watch
+    if folder := request.node.funcargs.get("tmp_path"):
+        watch.look_into(folder)
+    assert not watch.found, f"a secret shows: {watch.found}"
 
 
 class Recorder(ThreadingHTTPServer):
@@ -172,9 +185,17 @@ def _refuse_skip(report: Report) -> Report:
     return report
 
 
+def _refuse_canary(report: pytest.TestReport) -> pytest.TestReport:
+    """What this process writes, and its children that write to the same streams, is searched here."""
+    if report.passed and (canary := canary_in(report.capstdout) or canary_in(report.capstderr)):
+        report.outcome = "failed"
+        report.longrepr = f"a secret shows: {canary} in what was written to stdout or stderr"
+    return report
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    return _refuse_skip((yield))
+    return _refuse_canary(_refuse_skip((yield)))
 
 
 @pytest.hookimpl(wrapper=True)

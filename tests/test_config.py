@@ -312,6 +312,37 @@ def test_a_key_of_another_product() -> None:
     assert load({"api_key": "other-canary"}, {}).api_key == "other-canary"
 
 
+NOT_IN_A_KEY = [
+    "\r",
+    "\n",
+    "\r\n",
+    "\0",
+    "\x1b",
+    "\t",
+    "\x07",
+    "\x7f",
+    " ",
+    "\x85",
+    "\xa0",
+    "\xad",
+    "\u200b",
+    "\u2028",
+]
+NOT_IN_A_KEY += ["\u202e", "\u2060", "\ufeff", "\U000e0041", "\ud800", "\u2019", "\u0430"]
+
+
+@pytest.mark.parametrize("character", NOT_IN_A_KEY, ids=ascii)
+def test_a_character_that_no_key_has(character: str) -> None:
+    """A key with a control or format character, or another that no key has, inside is refused, and not quoted."""
+    key = f"{KEY}{character}{KEY}"
+    for settings, environment in (({"api_key": key}, {}), ({}, {"SEER_API_KEY": key})):
+        with pytest.raises(ConfigurationError, match="characters that no key has") as raised:
+            load({**HERE, **settings}, environment)
+        assert ("SEER_API_KEY" if environment else "api_key") in words(str(raised.value))
+        assert "canary" not in f"{raised.value!r} {raised.value.__context__!r}"
+        assert character == " " or character not in str(raised.value)
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -93,3 +93,9 @@ def test_settings(variable: str, hidden: set[str], value: str, counts: bool) -> 
 def test_no_settings() -> None:
     """Without settings nothing is hidden."""
     assert Hiding.from_environment({}) == Hiding()
+
+
+def test_other_values_stay() -> None:
+    """What is no container is handed on as it is, on its own and inside of one."""
+    assert without_marks("a") == "a"
+    assert without_marks({"a": b"b", "c": [b"d", REDACTED.encode()]}) == {"a": b"b", "c": [b"d"]}

@@ -136,11 +136,15 @@ def test_switched_off(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- Nothing leaves a hook ---
 
 
+CANARY = "seer_canary"
+"""Not where it is raised: a traceback shows that line."""
+
+
 class Hostile:
     """An object all of whose methods raise."""
 
     def _raise(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("seer_canary")
+        raise RuntimeError(CANARY)
 
     __str__ = __repr__ = __eq__ = __hash__ = __len__ = __bool__ = __iter__ = __getitem__ = __contains__ = (
         _raise
@@ -154,7 +158,7 @@ class HostileText(str):
     __slots__ = ()
 
     def strip(self, *args: Any) -> str:
-        raise RuntimeError("seer_canary")
+        raise RuntimeError(CANARY)
 
     __len__ = __eq__ = lower = split = strip  # type: ignore[assignment]
     __hash__ = str.__hash__

@@ -75,7 +75,8 @@ def _one_of(*allowed: str) -> Check:
 def _has_send(kind: str) -> Check:
     def check(value: Any, name: str) -> Any:
         if not callable(getattr(value, "send", None)):
-            raise ConfigurationError(f"{name} must be {kind}, not {value!r}")
+            # Not the value: it may be the key, given to the wrong setting.
+            raise ConfigurationError(f"{name} must be {kind}, not {type(value).__name__}")
         return value
 
     return check

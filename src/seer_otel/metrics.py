@@ -67,6 +67,11 @@ OURS: Mapping[str, tuple[str, str, Callable[[Stats], int]]] = {
         "Texts cut to the backend's limit.",
         lambda stats: stats.texts_cut,
     ),
+    "seer_otel.secrets.scrubbed": (
+        "{value}",
+        "Values in which something that looks like a secret was replaced.",
+        lambda stats: stats.secrets_scrubbed,
+    ),
     "seer_otel.events.incomplete": (
         "{event}",
         "Events whose span lost attributes to the SDK's limit.",

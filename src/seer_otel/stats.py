@@ -23,6 +23,7 @@ class Stats:
         traces_sampled_out: of these, those that sampling left out.
         passages_cut: passages beyond the backend's limit of 50.
         texts_cut: texts cut to the backend's limit of 4,000 characters.
+        secrets_scrubbed: values in which something that looks like a secret was replaced.
         attributes_dropped: events whose span lost attributes to the SDK's limit.
         labels_unreadable: events that went out without their ground truth, as it could not be read.
         retries: requests sent again.
@@ -38,6 +39,7 @@ class Stats:
     traces_sampled_out: int = 0
     passages_cut: int = 0
     texts_cut: int = 0
+    secrets_scrubbed: int = 0
     attributes_dropped: int = 0
     labels_unreadable: int = 0
     retries: int = 0

@@ -11,6 +11,7 @@ from ..delivery.outbox import Outbox
 from ..event import Event, clamp, encode
 from ..notices import Notices
 from ..reasons import DropReason
+from ..scrub import scrub
 from ..stats import Counters
 from .buffer import Release
 from .sdk import read
@@ -73,6 +74,9 @@ class Dispatch:
         try:
             # The backend would sample a second time, were it not told 1.0.
             ready = replace(redacted, sample_rate=1.0, metadata={**redacted.metadata, **marks})
+            if self.config.scrub != "none":
+                ready, scrubbed = scrub(ready, everywhere=self.config.scrub == "all")
+                self._counters.add("secrets_scrubbed", scrubbed)
             clamped = clamp(ready)
             body = encode(clamped.event)
         except Exception as error:  # noqa: BLE001 - the worker must outlive whatever this is
