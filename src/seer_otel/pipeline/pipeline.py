@@ -30,14 +30,14 @@ from ..reasons import DropReason
 from ..stats import Counters, FlushResult, Stats
 from .buffer import ENDED, STARTED, Buffer, Limits, Release
 from .dispatch import Dispatch
-from .losses import Losses, is_retrieval
+from .losses import LOOK, Losses, is_retrieval
 from .sdk import attributes_of
 from .worker import Worker, weakly
 
 if TYPE_CHECKING:
     from ..delivery.spool import Spool
 
-__all__ = ["ENDED", "STARTED", "Pipeline"]
+__all__ = ["ENDED", "LOOK", "STARTED", "Pipeline"]
 
 POLL = 0.05
 """Seconds between two looks at the queue. Waking the worker for each span costs the application more than this."""
@@ -54,9 +54,6 @@ MAX_QUEUE_BYTES = 64 * 1024 * 1024
 Each span is in it twice: when it starts, and when it ends."""
 MIN_ROOM = 512
 """Entries that always find room."""
-LOOK = 64
-"""Spans in the queue, at each multiple of which a hook looks closer: at the bound of the queue, which is so exact to
-that many, at the worker, and whether this is still the process that it was."""
 
 
 class Pipeline:
@@ -76,6 +73,7 @@ class Pipeline:
         self._clock = clock
         self._grace = SHUTDOWN
         self._closed = False
+        self._sends_at_once = config.synchronous
         self._transport: Transport = config.transport or HttpTransport(
             config.endpoint, config.api_key, config.timeout, config.http_client
         )
@@ -132,8 +130,10 @@ class Pipeline:
 
         A hook appends to `queue` by itself, which saves this call, unless the queue's length is a multiple of `LOOK`.
         """
+        if len(self.queue) >= self._room and not self._closed and self._losses.note(span, phase):
+            return
         self.check_process()
-        if self.config.synchronous and not self._closed:
+        if self._sends_at_once:
             self.queue.append(span)
             if phase is ENDED and (span.parent is None or span.parent.is_remote):
                 self._send_at_once()
@@ -207,7 +207,7 @@ class Pipeline:
             if self._closed or not alone:
                 return  # what a signal handler interrupted, or the flush at exit, sends the rest
             deadline = self._clock() + (self._grace if timeout is None else timeout)
-            self._closed, self._room = True, 0
+            self._closed, self._room, self._sends_at_once = True, 0, False
             self._turn_here(deadline, self._buffer.flush)
             self._outbox.close(deadline)
         self.worker.end()
@@ -232,10 +232,11 @@ class Pipeline:
 
     def _lose(self, span: ReadableSpan, phase: bool) -> None:
         """The queue is full, or the pipeline closed."""
-        if not self._closed and not self._losses.note(span, phase):
-            return
         context = span.context
-        if phase is ENDED and context is not None and context.trace_flags.sampled and is_retrieval(span):
+        retrieval = phase is ENDED and is_retrieval(span)
+        if not self._closed and not self._losses.note_closely(span, retrieval):
+            return
+        if retrieval and context is not None and context.trace_flags.sampled:
             if not sampling.keeps(context.trace_id, self.config.sample_rate):
                 return
             with self._within():
