@@ -11,7 +11,7 @@ from .figure import Goal, Row, Scale, row
 
 IN_HAND = 1_500
 """Retrievals that are on their way at once: fewer than a batch processor's queue holds, so none need be lost."""
-LOOK = 0.005
+LOOK = 0.01
 """Seconds between two looks at what has arrived."""
 
 

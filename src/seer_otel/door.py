@@ -39,6 +39,11 @@ class Door:
         """Return what became of every retrieval span so far."""
         return self._pipeline.stats() if self._pipeline is not None else Stats()
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether this thread is in the middle of a flush: true only in a signal handler, or in a hook of the user's."""
+        return self._pipeline is not None and self._pipeline.is_interrupted
+
     def flush(self, timeout: float = 30.0) -> FlushResult:
         """Send everything that got here now, open traces too, and say what happened.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,8 +14,17 @@ from typing import Any, Protocol
 from weakref import WeakSet
 
 
+AGAIN = 0.05
+"""Seconds after which a signal is sent again that came in the middle of a flush."""
+
+
 class Flushes(Protocol):
     """What has a flush: a processor, an exporter."""
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether this thread is in the middle of its work, so that a flush could do nothing."""
+        ...
 
     def flush(self, timeout: float) -> Any:
         """Send everything now."""
@@ -40,9 +50,16 @@ def flush_on_sigterm(timeout: float = 5.0) -> None:
         ValueError: this is not the main thread.
     """
     before = signal.getsignal(signal.SIGTERM)
+    deadline = float("inf")
 
     def handle(number: int, frame: FrameType | None) -> None:
-        flush_all(timeout)
+        nonlocal deadline
+        now = time.monotonic()
+        deadline = min(deadline, now + timeout)
+        if now < deadline and any(each.is_interrupted for each in list(alive)) and _comes_again(number):
+            return  # the flush that it came in the middle of goes on meanwhile
+        flush_all(deadline - now)
+        deadline = float("inf")
         if callable(before):
             before(number, frame)
         elif before is not signal.SIG_IGN:
@@ -50,6 +67,17 @@ def flush_on_sigterm(timeout: float = 5.0) -> None:
             os.kill(os.getpid(), number)
 
     signal.signal(signal.SIGTERM, handle)
+
+
+def _comes_again(number: int) -> bool:
+    """Send this process a signal once more in a moment; false if no thread can start any more."""
+    timer = threading.Timer(AGAIN, os.kill, (os.getpid(), number))
+    timer.daemon = True
+    try:
+        timer.start()
+    except RuntimeError:
+        return False
+    return True
 
 
 def flush_all(timeout: float) -> None:

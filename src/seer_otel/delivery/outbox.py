@@ -46,6 +46,7 @@ class Outbox:
         spool: keeps events on disk until they have an answer.
         spool_max_age: seconds for which an event is retried that is on disk.
         threads: whether threads may be started; else `send_due`, `drain` and `close` send, on the calling thread.
+        pumped: whether the caller calls `pump` after it has put events in; else a thread starts at once.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Outbox:
         spool: Spool | None = None,
         spool_max_age: float = MAX_AGE,
         threads: bool = True,
+        pumped: bool = False,
     ) -> None:
         self._transport = transport
         self._counters = counters
@@ -65,6 +67,7 @@ class Outbox:
         self._clock = clock
         self._max_age = spool_max_age
         self._may_start = threads
+        self._pumped = pumped
         # Reentrant, as a signal handler that shuts down may run in the middle of this, on the same thread.
         self._lock = threading.RLock()
         # Two conditions, as whoever waits for the end must not be woken by every event on the way.
@@ -98,7 +101,8 @@ class Outbox:
                 self._drop(DropReason.OUTBOX_FULL)
             elif not self._closed:
                 self._more.notify()
-                self._help()
+                if self._threads or not self._pumped:
+                    self._help()
 
     def tend(self) -> None:
         """Look after the spool from time to time: what processes that are gone have left there, what is too old."""
@@ -138,6 +142,24 @@ class Outbox:
             finally:
                 self._backlog.release(mark)
 
+    def pump(self, deadline: float) -> bool:
+        """Send on this thread what is due, while the backend is fast; return whether there may be more at the deadline.
+
+        Threads do the rest. On a fast backend a thread of its own for sending and the one that makes the events would
+        fight for the GIL.
+        """
+        with self._lock:
+            while not self._threads and self._average <= SLOW:
+                now = self._clock()
+                if self._next_due() > now or not self._breaker.admits(now, self._in_flight):
+                    break
+                self._deliver(self._backlog.pop())
+                if self._clock() >= deadline:
+                    return not self._is_last()
+            self._help()
+            self._is_last()
+            return False
+
     def send_due(self, deadline: float) -> None:
         """Send on this thread what is due now, each event once; wait for nothing but answers."""
         with suppressed_instrumentation(), self._lock:
@@ -145,6 +167,12 @@ class Outbox:
                 if not self._breaker.admits(now, self._in_flight):
                     return
                 self._deliver(self._backlog.pop(), deadline)
+
+    def rest(self) -> None:
+        """Let go of connections where none is in use; a later event opens new ones."""
+        with self._lock:
+            if not self._in_flight:
+                self._transport.close()
 
     def close(self, deadline: float) -> None:
         """Deliver what can be delivered until `deadline` and take nothing more; what no disk has is dropped then.
@@ -162,13 +190,15 @@ class Outbox:
             self._give_up(DropReason.SHUTDOWN)
             self._more.notify_all()
             self._news.notify_all()
-            idle = not self._in_flight
-        if idle:  # else the last thread does it
-            self._let_go()
+            self._is_last()
 
-    def _let_go(self) -> None:
+    def _is_last(self) -> bool:
+        """Whether this is closed and nothing is on its way any more; then lets go of connections and files."""
+        if not self._closed or self._in_flight:
+            return False
         self._transport.close()
         self._backlog.close()
+        return True
 
     def _is_refused(self, now: float) -> bool:
         """Whether the backend refused the key, and it is not time yet to ask again."""
@@ -222,9 +252,7 @@ class Outbox:
                 finally:
                     self._threads -= 1
                     self._news.notify_all()  # whoever waits may have to send what is left
-                last = self._closed and not self._in_flight
-            if last:
-                self._let_go()
+                self._is_last()
 
     def _send_here(self, deadline: float) -> None:
         with suppressed_instrumentation():

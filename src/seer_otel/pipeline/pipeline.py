@@ -108,6 +108,7 @@ class Pipeline:
             spool=self._spool,
             spool_max_age=config.spool_max_age,
             threads=not config.synchronous,
+            pumped=True,
         )
         self._dispatch = Dispatch(config, self._outbox, self._counters, self._notices)
         self._working = threading.Lock()
@@ -170,6 +171,11 @@ class Pipeline:
             if alone:
                 self._inside.discard(thread)
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether this thread is at work here, further down its stack."""
+        return threading.get_ident() in self._inside
+
     def use_hooks(self, **hooks: Any) -> None:
         """Take hooks over that were given late; they see the events of traces that are released from now on."""
         self.config = replace(self.config, **hooks)
@@ -221,7 +227,7 @@ class Pipeline:
             self._grace = max(0.0, self._grace - flushed.elapsed)
             if flushed.complete:
                 with suppress(Exception):
-                    self._transport.close()  # perhaps nobody shuts us down; a later event opens it again
+                    self._outbox.rest()  # perhaps nobody shuts us down
 
     def _send_at_once(self) -> None:
         """Do on the application's thread what there is to do (`synchronous`); what fails has its next try later."""
@@ -248,9 +254,11 @@ class Pipeline:
         if self._closed:
             return None
         try:
-            with self._within(), self._working:
-                self._turn()
-                return self._pause()
+            with self._within():
+                with self._working:
+                    self._turn()
+                    pause = self._pause()
+                return 0.0 if self._outbox.pump(self._clock() + POLL) else pause
         except Exception as error:  # noqa: BLE001 - the worker must outlive whatever this is
             self._notices.fault(error)
             return POLL
