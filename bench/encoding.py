@@ -9,7 +9,7 @@ from typing import Any
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from seer_otel.assembly import Rules, assemble
-from seer_otel.assembly.assemble import _passage, timestamp
+from seer_otel.assembly.assemble import _passages, timestamp
 from seer_otel.conventions import convention
 from seer_otel.event import Event, clamp, encode
 from seer_otel.pipeline.sdk import read
@@ -30,7 +30,7 @@ def one_event(ended: Any) -> bytes:
     assert found is not None
     event = Event(
         task=found.query.text or "",
-        context=tuple(_passage(document, RULES) for document in found.documents),
+        context=_passages(found.documents, RULES.passage_metadata_keys),
         trace_id=f"{span.trace_id:032x}",
         span_id=f"{span.span_id:016x}",
         span_name=span.name,

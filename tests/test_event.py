@@ -16,8 +16,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from seer_otel.event import (
-    MAX_DEPTH,
-    MAX_METADATA,
     MAX_PASSAGES,
     MAX_QUESTION,
     MAX_TEXT,
@@ -28,14 +26,18 @@ from seer_otel.event import (
     Event,
     GroundTruth,
     Passage,
-    bounded_metadata,
     clamp,
+    encode,
+    shrink,
+)
+from seer_otel.strict import (
+    MAX_DEPTH,
+    MAX_METADATA,
+    bounded_metadata,
     clean_text,
     decimal,
-    encode,
     is_blank,
     plain,
-    shrink,
 )
 
 from .hostile import Fails, Lies
@@ -522,3 +524,35 @@ def test_clamp_keeps_what_fits() -> None:
     """An event within the limits comes back as the same object, with its passages."""
     event = Event("Who?", (Passage("a", metadata={"b": 1.5}),), {"c": "d"}, subquery="What?")
     assert clamp(event).event is event
+
+
+def test_blank_beginning() -> None:
+    """Of a very long text the beginning tells whether there is anything to read in it."""
+    assert not is_blank("\0" * 50_000 + "x")
+    assert is_blank("\0" * 200_000 + "x")
+    assert is_blank(" " * 200_000 + "x")
+
+
+def nested(value: Any, levels: int) -> Any:
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("metadata", "kept", "cut"),
+    [
+        pytest.param({"a": [1, {"b": (2,)}]}, {"a": [1, {"b": (2,)}]}, 0, id="plain"),
+        pytest.param({"a": nested(1, MAX_DEPTH - 1)}, {"a": nested(1, MAX_DEPTH - 1)}, 0, id="deep"),
+        pytest.param({"a": nested(1, MAX_DEPTH)}, {"a": nested(None, MAX_DEPTH - 1)}, 0, id="too deep"),
+        pytest.param({"a": [math.nan, Colour.RED]}, {"a": [None, "Colour.RED"]}, 0, id="to be cleaned"),
+        pytest.param({"a": [[1] * 5_000], "b": 2}, {"b": 2}, 1, id="too large as it stands"),
+        pytest.param({"a": [math.nan] * 3_000, "b": 2}, {"b": 2}, 1, id="too large once it is clean"),
+        pytest.param({"a": [[math.nan] * 8_000], "b": [math.nan]}, {}, 2, id="too much to clean"),
+        pytest.param({"a": ["x" * 9_000, math.nan], "b": 2}, {"b": 2}, 1, id="a long text inside"),
+        pytest.param({"a": "x" * 9_000, "b": 2}, {"b": 2}, 1, id="a long text"),
+    ],
+)
+def test_metadata_member_by_member(metadata: dict[str, Any], kept: dict[str, Any], cut: int) -> None:
+    """Each member that is no plain value is handed on, cleaned, or left out for its size or for the effort."""
+    assert bounded_metadata(metadata) == (kept, cut)

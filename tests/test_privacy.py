@@ -99,3 +99,9 @@ def test_other_values_stay() -> None:
     """What is no container is handed on as it is, on its own and inside of one."""
     assert without_marks("a") == "a"
     assert without_marks({"a": b"b", "c": [b"d", REDACTED.encode()]}) == {"a": b"b", "c": [b"d"]}
+
+
+def test_very_long_lists() -> None:
+    """A list that is too long to be sent is not looked through."""
+    values = [REDACTED] * 10_001
+    assert without_marks({"a": values, "b": values[1:]}) == {"a": values, "b": []}

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seer_otel.event import MAX_DEPTH, Event, GroundTruth, Passage, clamp, encode
+from seer_otel.event import Event, GroundTruth, Passage, clamp, encode
 from seer_otel.scrub import SCRUBBED, scrub, scrub_text
+from seer_otel.strict import MAX_DEPTH
 
 from .hostile import Fails, Lies
 

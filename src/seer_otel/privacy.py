@@ -13,6 +13,7 @@ from typing import Any
 REDACTED = "__REDACTED__"
 _REDACTED_BYTES = REDACTED.encode()
 _MAX_MARK = 64  # characters, with white space around it
+_MAX_ITEMS = 10_000
 _SIMPLE = frozenset({str, int, float, bool, type(None)})
 
 
@@ -21,6 +22,11 @@ def is_redacted(value: object) -> bool:
     if isinstance(value, str):
         return len(value) < _MAX_MARK and REDACTED in value and value.strip() == REDACTED
     return isinstance(value, bytes) and value.strip() == _REDACTED_BYTES
+
+
+def may_hold_mark(text: str) -> bool:
+    """Return whether the mark can stand in JSON text; escapes may spell it."""
+    return REDACTED in text or "\\u" in text
 
 
 def without_marks(value: Any, depth: int = 32) -> Any:
@@ -34,6 +40,8 @@ def without_marks(value: Any, depth: int = 32) -> Any:
             if not is_redacted(item) and not is_redacted(key)
         }
     if isinstance(value, (list, tuple, set, frozenset)):
+        if len(value) > _MAX_ITEMS:
+            return value  # more than can ever be sent
         return [
             item if type(item) in _SIMPLE else without_marks(item, depth - 1)
             for item in value

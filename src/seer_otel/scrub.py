@@ -12,7 +12,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from .event import MAX_DEPTH, Event, plain
+from .event import Event
+from .strict import MAX_DEPTH, plain
 
 SCRUBBED = "[scrubbed]"
 """What stands in place of a secret."""

@@ -12,8 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seer_otel.conventions.documents import (
-    MAX_DOCUMENTS,
+    MAX_ALL_METADATA,
+    MAX_METADATA,
     document,
+    documents,
     fields_of,
     id_of,
     is_empty_list,
@@ -23,9 +25,12 @@ from seer_otel.conventions.documents import (
     text_of,
     unflatten,
 )
-from seer_otel.event import bounded_metadata
+from seer_otel.conventions.layout import MAX_DOCUMENTS
+from seer_otel.conventions.openinference import retrieval
 from seer_otel.privacy import REDACTED
-from seer_otel.retrieval import Document
+from seer_otel.retrieval import Document, State
+from seer_otel.spans import Span
+from seer_otel.strict import bounded_metadata
 
 from ..hostile import Fails, Lies
 
@@ -563,3 +568,106 @@ def test_many_other_keys() -> None:
     assert unflatten({key("3", "content"): "x", key("3", "brand new"): 1}, PREFIX) == {
         3: {"content": "x", "brand new": 1}
     }
+
+
+METADATA_TEXTS = st.sampled_from(
+    [
+        '{"source": "wiki", "page": 1}',
+        '{"source": "wiki", "page": 1}',
+        '{"url": "u"}',
+        '{"source": 3}',
+        '{"source": " lead"}',
+        "{}",
+        " {} ",
+        '{"a":1},{"b":2}',
+        '{"a": "',
+        '"}',
+        '"{}"',
+        "[1]",
+        "null",
+        '{"score": 0.3}',
+        '{"a": NaN}',
+        '{"a": 1.5, "b": [1, {"c": 2}]}',
+        '{"doc_id": 123456789012345678901234567890}',
+        '{"a": 0.12345678901234567890}',
+        '{"a": "\\u0000", "b": "\\ud800"}',
+        '{"a": "\ud800"}',
+        f'{{"a": "{REDACTED}"}}',
+        '{"a": "\\u005f_REDACTED__"}',
+        REDACTED,
+    ]
+)
+USUAL = st.fixed_dictionaries(
+    {"content": st.sampled_from(["a", "b c"])},
+    optional={
+        "id": st.sampled_from(["1", "2"]),
+        "score": st.sampled_from([0.5, 0.25, 1e308]),
+        "metadata": METADATA_TEXTS,
+    },
+)
+ODD = st.fixed_dictionaries(
+    {},
+    optional={
+        "content": st.sampled_from(["a", "", " a", REDACTED, 3, None, b"a"]),
+        "id": st.sampled_from(["1", "", " 1", REDACTED, 7, None, "x" * 4_001]),
+        "score": st.sampled_from([0.5, 0.0, math.nan, math.inf, 1, "0.5", True, None]),
+        "metadata": METADATA_TEXTS | st.sampled_from([{"a": 1}, None, 3]),
+        "metadata.page": st.just(2),
+        "text": st.just("t"),
+    },
+)
+LISTS_OF_DOCUMENTS = st.lists(USUAL, max_size=4) | st.lists(USUAL | ODD, max_size=4)
+OUTPUTS = st.none() | st.sampled_from(
+    ["text", '[{"content": "a", "id": "from the output"}]', '["score=None 1"]']
+)
+
+
+@given(LISTS_OF_DOCUMENTS, OUTPUTS, st.sampled_from([(), ("doc_id", "page")]))
+@example([{"content": "a", "id": "1", "score": 0.5, "metadata": '{"source": "wiki"}'}] * 2, "text", ())
+@example([{"content": "a", "id": "1", "score": 0.5, "metadata": '{"a": NaN}'}], None, ())
+@example([{"content": "a", "id": "1", "score": 0.5, "metadata": "[1]"}], None, ())
+@example([{"content": "a", "id": "1", "score": math.nan}], None, ())
+@example([{"content": "a", "id": "1", "score": 0.0}], "text", ())
+@example([{"content": "a", "id": "1", "score": 0.5, "metadata": f'{{"a": "{REDACTED}"}}'}], None, ())
+@example([{"content": "a", "metadata": '{"a": 123456789012345678901}'}], None, ())
+@example([{"content": "a", "metadata": '{"score": 0.3}'}], None, ())
+@example([{"content": "a"}], None, ())
+@example([{"content": "a"}], "text", ())
+@example([{"content": "a", "id": " 1"}], None, ())
+@example([{"content": "a", "metadata": '{"source": " lead"}'}], None, ())
+def test_the_short_way(written: list[dict[str, Any]], output: str | None, id_keys: tuple[str, ...]) -> None:
+    """Documents that are written as most are read as all others are: a key that says nothing makes no difference."""
+    attributes = {
+        key(str(index), field): value
+        for index, fields in enumerate(written)
+        for field, value in fields.items()
+    }
+    attributes |= {"openinference.span.kind": "RETRIEVER"} | ({"output.value": output} if output else {})
+    read, expected = (
+        retrieval(Span(1, 1, None, False, "s", 0, 1, attributes=each), id_keys)
+        for each in (attributes, {**attributes, f"{PREFIX}.note": None})
+    )
+    assert read is not None
+    assert expected is not None
+    assert read.documents == expected.documents
+    assert repr(read.documents) == repr(expected.documents)
+    assert (read.hidden_ids, read.hides_nameless) == (expected.hidden_ids, expected.hides_nameless)
+    assert read.state is expected.state
+
+
+def test_much_metadata() -> None:
+    """Of very much metadata that of the best-ranked documents is read; the others' is one value that is too long."""
+    text = json.dumps({"a": "x" * (MAX_METADATA - 9)})
+    assert len(text) == MAX_METADATA
+    count = MAX_ALL_METADATA // MAX_METADATA
+    attributes = {
+        key(str(index), field): value
+        for index in range(count + 3)
+        for field, value in {"content": "c", "metadata": text}.items()
+    }
+    attributes[key(str(count + 2), "metadata")] = '{"b": 1}'
+    found = retrieval(Span(1, 1, None, False, "s", 0, 1, attributes=attributes))
+    assert found is not None
+    assert found.state is State.FOUND
+    assert [[*each.metadata] for each in found.documents] == [["a"]] * count + [["metadata"]] * 2 + [["b"]]
+    assert documents([{"content": "c", "metadata": text + " "}])[0].metadata == {"metadata": text + " "}

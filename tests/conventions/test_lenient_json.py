@@ -11,7 +11,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from seer_otel.conventions.lenient_json import MAX_LENGTH, UNREADABLE, as_data, loads, loads_cut
+from seer_otel.conventions.lenient_json import (
+    MAX_LENGTH,
+    MAX_SLOW_LENGTH,
+    UNREADABLE,
+    as_data,
+    loads,
+    loads_cut,
+)
 
 from ..hostile import Fails, Lies
 
@@ -134,7 +141,7 @@ def test_huge() -> None:
 
 def test_many_tokens() -> None:
     """Of a cut text only the beginning is read, however long it is; one long value costs nothing of that."""
-    read = loads_cut('{"context": "' + "x" * 1_000_000 + '", "query": "Who?", "filler": [' + "1," * 100_000)
+    read = loads_cut('{"context": "' + "x" * 500_000 + '", "query": "Who?", "filler": [' + "1," * 100_000)
     assert read["query"] == "Who?"
     assert 0 < len(read["filler"]) < 100_000
 
@@ -210,6 +217,14 @@ def test_as_data_is_bounded() -> None:
     endless.append(endless)
     text = json.dumps(as_data(endless))
     assert 10 < len(text) < 200
+
+
+@pytest.mark.parametrize("odd", [r'"\ud800"', "123456789012345678901", "NaN"], ids=["half", "long", "NaN"])
+def test_slow_json(odd: str) -> None:
+    """What needs the slower of the two readers is read up to a limit of its own."""
+    assert loads(f"[{odd}]" + " " * 1_000) is not UNREADABLE
+    assert loads(f"[{odd}]" + " " * MAX_SLOW_LENGTH) is UNREADABLE
+    assert loads("[1]" + " " * MAX_SLOW_LENGTH) == [1]
 
 
 @given(

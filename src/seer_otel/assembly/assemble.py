@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from .. import marks
@@ -85,6 +86,8 @@ def assemble(
     memory: Memory | None = None,
     partial: str | None = None,
     accepts: Callable[[Event], bool] | None = None,
+    sample_rate: float | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Assembly:
     """Return the events of one trace.
 
@@ -93,12 +96,14 @@ def assemble(
         rules: the settings.
         memory: what an earlier released part of the same trace left.
         partial: why the trace was not seen whole; then no final context is inferred.
-        accepts: says of an event, not yet marked as final, whether it may be sent.
+        accepts: says of an event, not yet marked as final and without the next two, whether it may be sent.
+        sample_rate: what each event says of it.
+        metadata: what is added to the metadata of each event.
     """
     memory = memory or Memory()
     tree = Tree(spans)
-    read = {span.span_id: found for span in tree.spans if (found := _read(span, rules)) is not None}
-    repeated = [span_id for span_id in read if span_id in memory.known]
+    read = {span.span_id: found for span in tree.spans if (found := _read(span, tree, rules)) is not None}
+    repeated = [span_id for span_id in read if span_id in memory.known] if memory.known else []
     for span_id in repeated:
         del read[span_id]
     known = memory.known.union(list(read)[-MAX_KNOWN:])
@@ -111,36 +116,57 @@ def assemble(
     nesting = nest(tree, retrievals, hops=rules.nested == "all")
     reranked = rerank(nesting.candidates, retrievals.values())
     dropped |= nesting.dropped | reranked.dropped
-    trace_marks, metadata = Marks(tree), Metadata(tree, rules.metadata_keys)
+    trace_marks, of_trace = Marks(tree), Metadata(tree, rules.metadata_keys)
 
-    drafts: list[tuple[Candidate, Event]] = []
-    labels_unreadable = 0
-    for candidate in sorted(reranked.candidates, key=lambda each: order(each.retrieval.span)):
+    drafts: list[_Draft] = []
+    for candidate in sorted(reranked.candidates, key=_ended):
         span = candidate.retrieval.span
         question = _question(candidate, questions, trace_marks)
         if isinstance(question, DropReason):
             dropped[span.span_id] = question
             continue
         labels = trace_marks.labels(candidate.spans)
-        event = _event(candidate.retrieval, question, labels.truth, metadata.of(span), rules, partial)
-        if accepts is not None and not accepts(event):
+        draft = _draft(candidate.retrieval, question, labels.truth, of_trace.of(span), rules, partial)
+        if accepts is not None and not accepts(Event(**draft)):
             dropped[span.span_id] = DropReason.FILTERED
             continue
-        drafts.append((candidate, event))
-        labels_unreadable += labels.unreadable
+        drafts.append(_Draft(candidate, draft, labels.unreadable))
 
-    events, final = _with_final(drafts, tree, reranked.sources, memory, partial)
+    final, how = _final([each.candidate for each in drafts], tree, reranked.sources, partial)
+    if memory.final_sent:
+        final = None
+    for each in drafts:
+        is_final = each.candidate is final
+        marked = {**each.fields["metadata"], FINAL: how} if is_final else each.fields["metadata"]
+        each.fields |= {
+            "is_final_context": is_final,
+            "metadata": {**marked, **metadata} if metadata is not None else marked,
+            "sample_rate": sample_rate,
+        }
     return Assembly(
-        events,
+        tuple([Event(**each.fields) for each in drafts]),
         dropped,
-        Memory(memory.final_sent or final, root_question, known),
-        attributes_dropped=sum(candidate.retrieval.span.dropped_attributes > 0 for candidate, _ in drafts),
-        labels_unreadable=labels_unreadable,
+        Memory(memory.final_sent or final is not None, root_question, known),
+        attributes_dropped=sum(each.candidate.retrieval.span.dropped_attributes > 0 for each in drafts),
+        labels_unreadable=sum(each.labels_unreadable for each in drafts),
     )
 
 
-def _read(span: Span, rules: Rules) -> Retrieval | None:
-    found = convention.retrieval(span, rules.id_keys)
+@dataclass(slots=True)
+class _Draft:
+    """What will be an event; a frozen one is made once, when all of it is known."""
+
+    candidate: Candidate
+    fields: dict[str, Any]
+    labels_unreadable: bool
+
+
+def _ended(candidate: Candidate) -> tuple[int, int, int]:
+    return order(candidate.retrieval.span)
+
+
+def _read(span: Span, tree: Tree, rules: Rules) -> Retrieval | None:
+    found = convention.retrieval(span, rules.id_keys, tree.layouts[span.span_id])
     if found is not None and rules.hiding.documents and found.state in (State.FOUND, State.UNREADABLE):
         return replace(found, state=State.HIDDEN, documents=(), took=())
     return found
@@ -157,7 +183,7 @@ def _question(
         return DropReason.HIDDEN
     if task is None or not task.strip():
         return DropReason.NO_QUESTION
-    if subquery is None or is_redacted(subquery) or _same(task, subquery):
+    if subquery is None or subquery is task or is_redacted(subquery) or _same(task, subquery):
         return task, None
     return task, subquery
 
@@ -167,70 +193,78 @@ def _same(task: str, subquery: str) -> bool:
     return subquery[:MAX_QUESTION].split() == task[:MAX_QUESTION].split()
 
 
-def _event(
+def _draft(
     retrieval: Retrieval,
     question: tuple[str, str | None],
     truth: GroundTruth | None,
     metadata: dict[str, Any],
     rules: Rules,
     partial: str | None,
-) -> Event:
-    """The event of a retrieval, not yet marked as final."""
+) -> dict[str, Any]:
+    """The fields of a retrieval's event, not yet marked as final."""
     span = retrieval.span
     task, subquery = question
     if span.dropped_attributes:
         metadata[ATTRIBUTES_DROPPED] = span.dropped_attributes
     if partial is not None:
         metadata[PARTIAL] = partial
-    return Event(
-        task=task,
-        context=tuple([_passage(document, rules) for document in retrieval.documents]),
-        metadata=metadata,
-        trace_id=f"{span.trace_id:032x}",
-        span_id=f"{span.span_id:016x}",
-        parent_span_id=f"{span.parent_id:016x}" if span.parent_id is not None else None,
-        span_name=None if is_redacted(span.name) else span.name,
-        subquery=subquery,
-        ground_truth=truth,
-        created_at=timestamp(span.end),
+    return {
+        "task": task,
+        "context": _passages(retrieval.documents, rules.passage_metadata_keys),
+        "metadata": metadata,
+        "trace_id": f"{span.trace_id:032x}",
+        "span_id": f"{span.span_id:016x}",
+        "parent_span_id": f"{span.parent_id:016x}" if span.parent_id is not None else None,
+        "span_name": None if is_redacted(span.name) else span.name,
+        "subquery": subquery,
+        "ground_truth": truth,
+        "created_at": timestamp(span.end),
+    }
+
+
+def _passages(documents: Iterable[Document], keys: tuple[str, ...] | None) -> tuple[Passage, ...]:
+    """What is sent of documents; of their metadata only `keys`, where these are given."""
+    if keys is None:
+        return tuple(
+            [Passage(each.text, each.id, each.source, each.score, each.metadata) for each in documents]
+        )
+    return tuple(
+        [
+            Passage(
+                each.text,
+                each.id,
+                each.source,
+                each.score,
+                {key: value for key, value in each.metadata.items() if key in keys},
+            )
+            for each in documents
+        ]
     )
 
 
-def _passage(document: Document, rules: Rules) -> Passage:
-    metadata: Mapping[str, Any] = document.metadata
-    if rules.passage_metadata_keys is not None:
-        metadata = {key: value for key, value in metadata.items() if key in rules.passage_metadata_keys}
-    return Passage(document.text, document.id, document.source, document.score, metadata)
-
-
-def _with_final(
-    drafts: Sequence[tuple[Candidate, Event]],
-    tree: Tree,
-    sources: Mapping[int, Sequence[int]],
-    memory: Memory,
-    partial: str | None,
-) -> tuple[tuple[Event, ...], bool]:
-    """The events, at most one of them marked as final, and whether one is."""
-    possible = [candidate for candidate, _ in drafts if not candidate.is_hop]
+def _final(
+    candidates: Sequence[Candidate], tree: Tree, sources: Mapping[int, Sequence[int]], partial: str | None
+) -> tuple[Candidate | None, str]:
+    """The final context of a trace, and how it is known."""
+    possible = [candidate for candidate in candidates if not candidate.is_hop]
     final, refused = explicit_final(possible, tree)
-    how = "explicit"
-    if final is None and partial is None:
-        left = [each for each in possible if each.retrieval.span.span_id not in refused]
-        final, how = inferred_final(left, tree, sources), "inferred"
-    if final is None or memory.final_sent:
-        return tuple(event for _, event in drafts), False
-    return tuple(
-        replace(event, is_final_context=True, metadata={**event.metadata, FINAL: how})
-        if each is final
-        else event
-        for each, event in drafts
-    ), True
+    if final is not None or partial is not None:
+        return final, "explicit"
+    left = [each for each in possible if each.retrieval.span.span_id not in refused]
+    return inferred_final(left, tree, sources), "inferred"
 
 
 def timestamp(nanoseconds: int) -> str:
     """Return Unix nanoseconds as ISO 8601 in UTC, to the microsecond."""
+    seconds, rest = divmod(nanoseconds, 10**9)
+    moment = _second(seconds)
+    return f"{moment}.{rest // 1000:06d}Z" if moment is not None else f"{_second(0)}.000000Z"
+
+
+@lru_cache(maxsize=16)
+def _second(seconds: int) -> str | None:
+    """A second, written; None where the year has more than four digits."""
     try:
-        moment = _EPOCH + timedelta(microseconds=nanoseconds // 1000)
+        return (_EPOCH + timedelta(seconds=seconds)).isoformat()
     except OverflowError:  # a clock that gives nonsense; the event matters more than its time
-        moment = _EPOCH
-    return moment.isoformat(timespec="microseconds") + "Z"
+        return None

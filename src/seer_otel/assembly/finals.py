@@ -36,6 +36,8 @@ def explicit_final(candidates: Iterable[Candidate], tree: Tree) -> tuple[Candida
     A mark on an ancestor means the last retrieval beneath it to end; of several marked ones the last to end, an
     empty one only where none has documents: a block marks whatever it surrounds.
     """
+    if not tree.says:
+        return None, set()
     nearest = _NearestMarked(tree, None)
     marked_final: list[Candidate] = []
     refused: set[int] = set()

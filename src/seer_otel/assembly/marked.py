@@ -99,11 +99,15 @@ class Marks(Inherited[_Said]):
             own: the retrieval's span, and those inside that are part of it.
             key: which of the two.
         """
+        if not self._tree.says:
+            return None
         above = self.above(own[0])
         return text(own, key) or (above.task if key == marks.TASK else above.subquery)
 
     def labels(self, own: Sequence[Span]) -> Labels:
         """Return the first readable ground truth; see `text`."""
+        if not self._tree.says:
+            return _NO_LABELS
         found = self.above(own[0]).labels
         for span in reversed(own):
             found = labels(span).otherwise(found)

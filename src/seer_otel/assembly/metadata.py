@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from .. import marks
 from ..conventions import convention
+from ..conventions.documents import MAX_METADATA
 from ..conventions.lenient_json import loads
 from ..privacy import is_redacted, without_marks
 from ..retrieval import Role
@@ -23,10 +24,10 @@ IDENTITIES = {"user_id": "user.id", "session_id": "session.id"}
 """Sent only where the `metadata_keys` setting names them, and read from these attributes."""
 
 _PREFIX = "metadata."
-_OWN_NAMES = [(key, _PREFIX + key) for key in OWN_KEYS]
 _RESOURCE_ENV = ("deployment.environment.name", "deployment.environment")
 
 
+_NOTHING: Mapping[str, Any] = {}
 _Said = tuple[Mapping[str, Any], Mapping[str, Any]]
 """What the allowlist lets through, and what the application set."""
 
@@ -40,34 +41,38 @@ class Metadata(Inherited[_Said]):
     """
 
     def __init__(self, tree: Tree, keys: Iterable[str]) -> None:
-        super().__init__(tree, ({}, {}))
+        super().__init__(tree, (_NOTHING, _NOTHING))
         self._keys = tuple(keys)
-        self._names = [(key, _PREFIX + key) for key in self._keys]
 
     def of(self, span: Span) -> dict[str, Any]:
         """Return the metadata of a retrieval's event, without our own marks.
 
         From the retrieval's span and its ancestors, the nearest first; the resource only where none says.
         """
-        said, set_by_user = self.handed(span)
+        said, set_by_user = self.handed(span) if self._tree.says else (_NOTHING, _NOTHING)
         allowed = dict(said)
         if "env" not in allowed and "env" in self._keys:
             allowed |= _first(span.resource, _RESOURCE_ENV, "env")
         if "model" not in allowed and "model" in self._keys and span.span_id in self._models:
             allowed["model"] = self._models[span.span_id]
         found = {key: allowed[key] for key in self._keys if key in allowed}
-        found |= _values(span.attributes, _OWN_NAMES)
-        found |= set_by_user
+        if self._tree.says:
+            found |= _values(span.attributes, _named(OWN_KEYS))
+            found |= set_by_user
+        elif not found:
+            return found
         cleaned: dict[str, Any] = without_marks(found)
         return cleaned
 
     def _step(self, span: Span, above: _Said) -> _Said:
-        allowed = _merged(above[0], _values(span.attributes, self._names))
+        allowed = _merged(above[0], _values(span.attributes, _named(self._keys)))
         return allowed, _merged(above[1], _set_by_user(span.attributes))
 
     @cached_property
     def _models(self) -> dict[int, str]:
         """For each span the model of the nearest embedding beneath it: retrievers embed the query."""
+        if Role.EMBEDDING not in self._tree.roles.values():
+            return {}
         nearest: dict[int, tuple[int, str]] = {}
         for span in reversed(self._tree.downwards):
             parent = self._tree.parent(span)
@@ -79,6 +84,12 @@ class Metadata(Inherited[_Said]):
             if found is not None and found[0] + 1 <= nearest.get(parent.span_id, (math.inf,))[0]:
                 nearest[parent.span_id] = (found[0] + 1, found[1])
         return {span_id: model for span_id, (_, model) in nearest.items()}
+
+
+@lru_cache(maxsize=8)
+def _named(keys: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Each key, and its name where it is flattened."""
+    return [(key, _PREFIX + key) for key in keys]
 
 
 def _merged(above: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -101,7 +112,7 @@ def _values(attributes: Mapping[str, Any], names: Iterable[tuple[str, str]]) -> 
         names: each key, and its name where it is flattened.
     """
     whole = attributes.get("metadata")
-    if isinstance(whole, str) and whole.lstrip().startswith("{"):
+    if isinstance(whole, str) and len(whole) <= MAX_METADATA and whole.lstrip().startswith("{"):
         whole = loads(whole)
     if whole is not None and not isinstance(whole, Mapping):
         whole = {key: whole for key, _ in names} if is_redacted(whole) else None

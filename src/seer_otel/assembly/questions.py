@@ -103,9 +103,13 @@ class Questions(Inherited[_Above]):
             return HIDDEN_QUERY
         # The attribute limit evicts the outer span's query first; the inner half still has it.
         queries = [candidate.retrieval.query, *(each.query for each in candidate.inner)]
-        if any(query.hidden for query in queries):
-            return HIDDEN_QUERY
-        return next((query for query in queries if query.text), queries[0])
+        for query in queries:
+            if query.hidden:
+                return HIDDEN_QUERY
+        for query in queries:
+            if query.text:
+                return query
+        return queries[0]
 
     def _step(self, span: Span, above: _Above) -> _Above:
         found = self._input(span)
@@ -141,6 +145,8 @@ class Questions(Inherited[_Above]):
         Later models see a tool's observation as the user's message; a message that holds a passage is a prompt.
         Without a span around the whole, as in a loop by hand, the trace's first model counts.
         """
+        if Role.LLM not in self._tree.roles.values():
+            return None
         place = _id(above.scope), _id(above.tool)
         if place not in self._first_models:
             models = (
@@ -208,7 +214,11 @@ class Questions(Inherited[_Above]):
             return HIDDEN_QUERY
         found = self._inputs.get(span.span_id)
         if found is None:
-            found = self._inputs[span.span_id] = convention.question(span.attributes)
+            retrieval = self._retrievals.get(span.span_id)
+            # A retrieval has read its input already, unless it is a reranker, which may have a query beside it.
+            own = retrieval is not None and retrieval.role is not Role.RERANKER
+            found = retrieval.query if retrieval is not None and own else convention.question(span.attributes)
+            self._inputs[span.span_id] = found
         return found
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Generic, TypeVar
 
-from ..conventions import convention
+from ..conventions import Layout, convention, layout_of
+from ..retrieval import Role
 from ..spans import Span
 
 Value = TypeVar("Value")
@@ -27,6 +28,8 @@ class Tree:
         downwards: the same spans, each after its parent.
         local_roots: those whose parent was not seen here, in the order in which they ended.
         roles: what each span is, by span id; None for what is nothing of the convention's.
+        layouts: what the keys of each span say, by span id.
+        says: whether the application may say something to us on any of them.
     """
 
     def __init__(self, spans: Iterable[Span]) -> None:
@@ -34,12 +37,22 @@ class Tree:
         by_id = {span.span_id: span for span in self.spans}
         if len(by_id) < len(self.spans):
             self.spans = sorted(by_id.values(), key=order)
-        self.roles = {span.span_id: convention.role(span.attributes) for span in self.spans}
-        self._parents = {
-            span.span_id: by_id.get(span.parent_id) if span.parent_id is not None else None
-            for span in self.spans
-        }
-        self._cut_cycles(by_id)
+        self.roles: dict[int, Role | None] = {}
+        self.layouts: dict[int, Layout] = {}
+        self.says = False
+        self._parents: dict[int, Span | None] = {}
+        for span in self.spans:
+            layout = self.layouts[span.span_id] = layout_of(span.attributes)
+            self.says = self.says or layout.says
+            self.roles[span.span_id] = convention.role(span.attributes)
+            self._parents[span.span_id] = by_id.get(span.parent_id) if span.parent_id is not None else None
+        self._grow()
+        if len(self.downwards) < len(self.spans):
+            self._cut_cycles(by_id)
+            self._grow()
+
+    def _grow(self) -> None:
+        """Find what hangs from the local roots; spans in a cycle hang from none."""
         children: dict[int, list[Span]] = {}
         self.local_roots: list[Span] = []
         for span in self.spans:
@@ -49,8 +62,9 @@ class Tree:
             else:
                 children.setdefault(parent.span_id, []).append(span)
         self.downwards = self.local_roots.copy()
-        for span in self.downwards:  # which grows meanwhile
-            self.downwards += children.get(span.span_id, ())
+        if children:
+            for span in self.downwards:  # which grows meanwhile
+                self.downwards += children.get(span.span_id, ())
 
     def _cut_cycles(self, by_id: dict[int, Span]) -> None:
         done: set[int] = set()

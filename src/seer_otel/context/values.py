@@ -12,7 +12,7 @@ from typing import TypeVar
 import orjson
 from opentelemetry.util.types import AttributeValue
 
-from ..event import clean_text, plain
+from ..strict import clean_text, plain
 
 _log = logging.getLogger("seer_otel.context")
 

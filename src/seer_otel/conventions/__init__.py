@@ -4,5 +4,6 @@ A convention is a module with the functions of `openinference`. There is one so 
 """
 
 from . import openinference as convention
+from .layout import Layout, layout_of
 
-__all__ = ["convention"]
+__all__ = ["Layout", "convention", "layout_of"]

@@ -1,20 +1,16 @@
-"""Documents out of span attributes: flattened, whole, or in a span's JSON output. Pure.
-
-Flattened keys are `<prefix>.<index>.document.<field>`. Indices have gaps (a document without a text leaves no
-attribute), come in any order, and may be anything: they are sorted as numbers and never used to allocate.
-"""
+"""Documents out of span attributes: flattened, whole, or in a span's JSON output. Pure."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from ..event import decimal, is_blank
-from ..privacy import REDACTED, is_redacted, without_marks
+from ..privacy import is_redacted, may_hold_mark, without_marks
 from ..retrieval import Document
+from ..strict import decimal, is_blank
+from .layout import MAX_DOCUMENTS, Layout, layout_of
 from .lenient_json import EXACT, UNREADABLE, as_data, loads
 
 TEXT_KEYS = ("content", "page_content", "text")
@@ -23,62 +19,46 @@ SOURCE_KEYS = ("source", "doc_uri", "url", "file_path", "file_name", "location.s
 LIST_KEYS = ("documents", "docs", "results", "nodes", "source_nodes", "passages", "chunks", "hits", "matches")
 """Where a JSON object keeps its list of documents; one of these being empty is an empty result."""
 
-_KEY = re.compile(r"\.(0|[1-9][0-9]{0,8})(?:\.(?:document(?:\.|\Z))?(.*))?", re.ASCII | re.DOTALL)
-_MAX_KEY = 200  # characters
-_MAX_METADATA = 65_536  # characters of one document's metadata
-_MAX_ID = 4_000  # characters of an id or a source; more is neither
-_MAX_KNOWN = 8_192  # keys of each prefix whose place is remembered
+MAX_METADATA = 65_536  # characters of one document's metadata
+MAX_ID = 4_000  # characters of an id or a source; more is neither
+MAX_ALL_METADATA = 500_000  # characters of the metadata of one span's documents together
 _MAX_NODES = 10_000
 _MAX_TRIED = 100  # lists of one output that are looked into, and elements of each, for one that has a text
 _OWN_KEYS = {*TEXT_KEYS, "id", "score", "metadata", "meta", "type", "embedding", "vector"}
 
-MAX_DOCUMENTS = 5_000
-"""Documents of one span, best-ranked first; the others are not read. An event takes 50."""
-
 Fields = dict[str, Any]
 """The fields of one document as they were found: content, id, score, metadata."""
-Place = tuple[int, str]
-"""Which document a key belongs to, and which of its fields it is."""
-_FIELDS = frozenset({"content", "id", "score", "metadata"})
 
 
-def unflatten(attributes: Mapping[str, Any], prefix: str) -> dict[int, Fields] | None:
+def unflatten(
+    attributes: Mapping[str, Any], prefix: str, layout: Layout | None = None
+) -> dict[int, Fields] | None:
     """Return the fields of each document under `prefix` by index, in rank order; None without any such key.
 
     Besides flattened keys it takes the whole list on the bare key, as JSON text or as objects that the SDK
     kept, and an object on an index; what the flattened keys say counts more than that. Other keys are passed over.
     """
+    listed = (layout or layout_of(attributes)).lists.get(prefix)
+    if listed is None:
+        return None
     found: dict[int, Fields] = {}
-    known = _known.setdefault(prefix, {})
-    present = False
-    for key, value in attributes.items():
-        if value is None:
-            continue
-        place = known.get(key)
-        if place is None:
-            if not isinstance(key, str) or not key.startswith(prefix):
+    for row in listed.rows:
+        fields: Fields = {}
+        nested: Fields = {}
+        for key, name in row.keys:
+            value = attributes[key]
+            if value is None:
                 continue
-            rest = key[len(prefix) :]
-            present = present or rest[:1] in ("", ".")
-            place = _place(rest)
-            if place is None:
-                continue
-            if len(known) < _MAX_KNOWN:
-                known[key] = place
-        index, field = place
-        data = value if type(value) in EXACT else as_data(value)
-        fields = found.get(index)
-        if fields is None:
-            fields = found[index] = {}
-        if field in _FIELDS:
-            fields[field] = data
-        elif not field:
-            _add(fields, fields_of(_parsed(data)))
-        elif field.startswith("metadata."):
-            nested = fields.setdefault("metadata.", {})
-            nested[field.removeprefix("metadata.")] = data
-        else:
-            fields[field] = data
+            found[row.index] = fields
+            data = value if type(value) in EXACT else as_data(value)
+            if not name:
+                _add(fields, fields_of(_parsed(data)))
+            elif name.startswith("metadata."):
+                nested[name.removeprefix("metadata.")] = data
+            else:
+                fields[name] = data
+        if nested:
+            fields["metadata."] = nested
     whole = attributes.get(prefix)
     for index, element in enumerate(() if whole is None else output_elements(as_data(whole)) or ()):
         _add(found.setdefault(index, {}), fields_of(_parsed(element)))
@@ -86,7 +66,7 @@ def unflatten(attributes: Mapping[str, Any], prefix: str) -> dict[int, Fields] |
         if fields.get("content") is None and (text := _text_of(fields)) is not None:
             fields["content"] = text
     if not found:
-        return {} if present else None
+        return {} if any(attributes[key] is not None for key in listed.others) else None
     return {index: found[index] for index in sorted(found)[:MAX_DOCUMENTS]}
 
 
@@ -94,16 +74,6 @@ def _add(fields: Fields, others: Fields | None) -> None:
     for key, value in (others or {}).items():
         if value is not None:
             fields.setdefault(key, value)
-
-
-_known: dict[str, dict[str, Place]] = {}
-"""For each prefix the places that its keys name: the same few come with every span."""
-
-
-def _place(rest: str) -> Place | None:
-    """The index and the field that the end of a flattened key names."""
-    match = _KEY.fullmatch(rest) if len(rest) <= _MAX_KEY else None
-    return (int(match[1]), match[2] or "") if match else None
 
 
 def is_empty_list(attributes: Mapping[str, Any], prefix: str) -> bool:
@@ -133,21 +103,22 @@ def fields_of(element: object) -> Fields | None:
     return fields
 
 
-def document(fields: Fields, id_keys: tuple[str, ...] = ()) -> Document | None:
+def document(fields: Fields, id_keys: tuple[str, ...] = (), room: int = MAX_METADATA) -> Document | None:
     """Return the document that `fields` describe; None without a text, or where the text is masked.
 
     Args:
         fields: what was found of it.
         id_keys: metadata keys that hold the id where there is no other.
+        room: characters of metadata that are read.
     """
     text = text_of(fields.get("content"))
     if text is None or is_redacted(text):
         return None
     raw, flat = fields.get("metadata"), fields.get("metadata.")
-    metadata = whole = _object(raw) or {}
+    metadata = whole = _object(raw, room) or {}
     if flat:
         metadata = whole = {**whole, **flat}
-    if flat or not isinstance(raw, str) or _may_hold_mark(raw):
+    if flat or not isinstance(raw, str) or may_hold_mark(raw):
         metadata = without_marks(whole)
     masked = len(metadata) != len(whole) or (not whole and is_redacted(raw))
     score = number(fields.get("score"))
@@ -160,9 +131,16 @@ def document(fields: Fields, id_keys: tuple[str, ...] = ()) -> Document | None:
     return Document(text, identity, source_of(metadata), score, metadata, masked)
 
 
-def _may_hold_mark(text: str) -> bool:
-    """Whether the mark of a hidden value can stand in JSON text; escapes may spell it."""
-    return REDACTED in text or "\\u" in text
+def documents(found: Iterable[Fields], id_keys: tuple[str, ...] = ()) -> tuple[Document, ...]:
+    """Return the documents that have a text; of very much metadata that of the best-ranked is read."""
+    room = MAX_ALL_METADATA
+    read: list[Document] = []
+    for fields in found:
+        if (each := document(fields, id_keys, min(room, MAX_METADATA))) is not None:
+            read.append(each)
+            raw = fields.get("metadata")
+            room -= len(raw) if isinstance(raw, str) and len(raw) <= room else 0
+    return tuple(read)
 
 
 def output_elements(value: object) -> list[Any] | None:
@@ -242,7 +220,7 @@ def source_of(metadata: Mapping[str, Any]) -> str | None:
 
 
 def _sendable(value: object) -> str | None:
-    if not isinstance(value, str) or len(value) > _MAX_ID:
+    if not isinstance(value, str) or len(value) > MAX_ID:
         return None
     # What begins with a letter or a digit, as most does, is neither blank nor the mark.
     return value if value[:1].isalnum() or not (is_blank(value) or is_redacted(value)) else None
@@ -269,10 +247,10 @@ def _parsed(value: object) -> Any:
     return value
 
 
-def _object(value: object) -> Mapping[str, Any] | None:
+def _object(value: object, room: int = MAX_METADATA) -> Mapping[str, Any] | None:
     """A metadata object: kept by the SDK, as JSON text, or as JSON text of JSON text."""
     if isinstance(value, str):
-        if len(value) > _MAX_METADATA:
+        if len(value) > room:
             # Far more than an event takes: left unread it is one value that is too long, which `clamp` counts as cut.
             return {"metadata": value}
         value = _parsed(value)

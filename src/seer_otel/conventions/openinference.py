@@ -15,19 +15,18 @@ from ..privacy import is_redacted
 from ..retrieval import NO_QUERY, Document, Query, Retrieval, Role, State
 from ..spans import Span
 from . import documents as docs
+from .layout import DOCUMENTS, RERANKER_INPUT, RERANKER_OUTPUT, Layout, layout_of
 from .lenient_json import as_data
 from .queries import last_user_message, message_text, read_query
+from .usual import usual
 
 KIND = SpanAttributes.OPENINFERENCE_SPAN_KIND
 INPUT = SpanAttributes.INPUT_VALUE
 INPUT_TYPE = SpanAttributes.INPUT_MIME_TYPE
 OUTPUT = SpanAttributes.OUTPUT_VALUE
-DOCUMENTS = SpanAttributes.RETRIEVAL_DOCUMENTS
 MESSAGES = SpanAttributes.LLM_INPUT_MESSAGES
 EMBEDDING_MODEL = SpanAttributes.EMBEDDING_MODEL_NAME
 RERANKER_QUERY = "reranker.query"
-RERANKER_INPUT = "reranker.input_documents"
-RERANKER_OUTPUT = "reranker.output_documents"
 
 _DOCUMENTS, _RERANKER_OUTPUT = f"{DOCUMENTS}.", f"{RERANKER_OUTPUT}."
 RETRIEVALS = ("RETRIEVER", "RERANKER")
@@ -62,27 +61,43 @@ def is_retrieval(attributes: Mapping[str, Any]) -> bool:
     return _has_keys(attributes, (_DOCUMENTS, _RERANKER_OUTPUT))
 
 
-def retrieval(span: Span, id_keys: tuple[str, ...] = ()) -> Retrieval | None:
-    """Return the retrieval that `span` did, or None where it did none."""
-    if not is_retrieval(span.attributes):
-        return None
-    is_a = role(span.attributes) or Role.OTHER
-    query = _query(span.attributes)
-    took = tuple(_identities(span.attributes)) if is_a is Role.RERANKER else ()
+def retrieval(span: Span, id_keys: tuple[str, ...] = (), layout: Layout | None = None) -> Retrieval | None:
+    """Return the retrieval that `span` did, or None where it did none.
+
+    Args:
+        span: the span.
+        id_keys: metadata keys that hold the id of a document where there is no other.
+        layout: what the keys of its attributes say, where that is known already.
+    """
+    attributes = span.attributes
+    layout = layout or layout_of(attributes)
+    is_a = role(attributes)
+    if is_a not in (Role.RETRIEVER, Role.RERANKER):
+        if not (DOCUMENTS in layout.lists or RERANKER_OUTPUT in layout.lists):
+            return None
+        is_a = is_a or Role.OTHER
+    query = _query(attributes)
+    took = tuple(_identities(attributes, layout)) if is_a is Role.RERANKER else ()
     if span.failed:
         return Retrieval(span, is_a, State.FAILED, query)
     first, second = (RERANKER_OUTPUT, DOCUMENTS) if is_a is Role.RERANKER else (DOCUMENTS, RERANKER_OUTPUT)
-    found = docs.unflatten(span.attributes, first)
+    output = attributes.get(OUTPUT)
+    listed = layout.lists.get(first)
+    if listed is not None and listed.usual is not None:
+        documents = usual(attributes, listed.usual, alone=output is None and not id_keys)
+        if documents is not None:
+            return Retrieval(span, is_a, State.FOUND, query, documents, took)
+    found = docs.unflatten(attributes, first, layout)
     if found is None:
-        found = docs.unflatten(span.attributes, second)
+        found = docs.unflatten(attributes, second, layout)
     if found is not None:
-        passages = _documents(found, span.attributes.get(OUTPUT), id_keys)
+        passages = _documents(found, output, id_keys)
         hidden = _hidden(found.values()) if len(passages) < len(found) else []
         if passages:
             return Retrieval(span, is_a, State.FOUND, query, passages, took, *_named(hidden))
         if hidden:
             return Retrieval(span, is_a, State.HIDDEN, query, (), (), *_named(hidden))
-        if is_a is not Role.RERANKER and docs.is_empty_list(span.attributes, DOCUMENTS):
+        if is_a is not Role.RERANKER and docs.is_empty_list(attributes, DOCUMENTS):
             return Retrieval(span, is_a, State.EMPTY, query)
         return Retrieval(span, is_a, State.NO_DOCUMENTS if is_a is Role.RERANKER else State.UNREADABLE, query)
     if is_a is not Role.RETRIEVER:
@@ -143,7 +158,7 @@ def _has_keys(attributes: Mapping[str, Any], prefix: str | tuple[str, ...]) -> b
 
 
 def _query(attributes: Mapping[str, Any]) -> Query:
-    asked = read_query(attributes.get(RERANKER_QUERY))
+    asked = read_query(attributes.get(RERANKER_QUERY)) if RERANKER_QUERY in attributes else NO_QUERY
     return asked if asked != NO_QUERY else question(attributes)
 
 
@@ -168,8 +183,7 @@ def _documents(
             lacks_id = docs.id_of(fields.get("id")) is None and not is_redacted(fields.get("id"))
             if other and lacks_id and other["content"] == docs.text_of(fields.get("content")):
                 fields["id"] = other.get("id")
-    read = [docs.document(fields, id_keys) for fields in found.values()]
-    return tuple([document for document in read if document is not None])
+    return docs.documents(found.values(), id_keys)
 
 
 def _from_output(
@@ -188,7 +202,7 @@ def _from_output(
     if not elements:
         return State.EMPTY, (), []
     found = [fields for element in elements if (fields := docs.fields_of(element)) is not None]
-    passages = tuple(document for fields in found if (document := docs.document(fields, id_keys)) is not None)
+    passages = docs.documents(found, id_keys)
     hidden = _hidden(found)
     if passages:
         return State.FOUND, passages, hidden
@@ -205,8 +219,8 @@ def _named(hidden: list[str | None]) -> tuple[frozenset[str], bool]:
     return frozenset(each for each in hidden if each is not None), None in hidden
 
 
-def _identities(attributes: Mapping[str, Any]) -> Iterator[tuple[str | None, str | None]]:
-    for fields in (docs.unflatten(attributes, RERANKER_INPUT) or {}).values():
+def _identities(attributes: Mapping[str, Any], layout: Layout) -> Iterator[tuple[str | None, str | None]]:
+    for fields in (docs.unflatten(attributes, RERANKER_INPUT, layout) or {}).values():
         yield docs.id_of(fields.get("id")), docs.text_of(fields.get("content"))
 
 

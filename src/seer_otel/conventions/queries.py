@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from ..event import is_blank
 from ..privacy import REDACTED, is_redacted
 from ..retrieval import HIDDEN_QUERY, NO_QUERY, Query
+from ..strict import is_blank
 from .lenient_json import UNREADABLE, as_data, loads, loads_cut
 
 QUESTION_KEYS = ("query", "query_str", "question", "input", "inputs", "text", "message")
@@ -27,6 +27,7 @@ _OTHER_ROLES = ("assistant", "ai", "system", "developer", "tool", "function")
 _ONE_WORD = re.compile(r"<[\w/!-]*>")
 # What a framework writes where there was no input; it may also be typed, so it counts where nothing else does.
 _NO_INPUT = re.compile(r"null|none|undefined|\{\s*\}|\[\s*\]", re.IGNORECASE)
+_MAX_NO_INPUT = len("undefined")  # characters of a word among these
 # The only text of a call's arguments is no question under a key that names something else: whose, where, which.
 _NO_QUESTION_KEY = re.compile(
     r"""
@@ -64,6 +65,8 @@ def read_query(value: object, mime_type: object = None) -> Query:
         value: `input.value`: text, or an object that the SDK kept as it is.
         mime_type: `input.mime_type`. Text is JSON only where this says so.
     """
+    if type(value) is str and mime_type is None and _is_plainly_asked(value):
+        return Query(value)
     value = as_data(value)
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
@@ -86,6 +89,11 @@ def read_query(value: object, mime_type: object = None) -> Query:
         return NO_QUERY if _is_stand_in(value) else Query(value)
     data = loads(value)
     return _in_json(data) if data is not UNREADABLE else _in_cut_json(value)
+
+
+def _is_plainly_asked(text: str) -> bool:
+    """Whether a text is a question at first sight, as most are: none of what is asked of others could hold."""
+    return len(text) > _MAX_NO_INPUT and text[:1].isalnum() and "(" not in text and "=" not in text
 
 
 def last_user_message(messages: object) -> Query:

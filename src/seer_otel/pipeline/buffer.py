@@ -87,9 +87,9 @@ class Trace:
     memory: Memory = _NOTHING_REMEMBERED
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Release:
-    """A trace, or what there is of it, on its way to the assembly.
+    """A trace, or what there is of it, on its way to the assembly. Nobody changes one.
 
     Attributes:
         trace: the trace, which stays known for spans that come late.

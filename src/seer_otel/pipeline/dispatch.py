@@ -18,6 +18,8 @@ from .sdk import read
 
 SAMPLE_RATE = "seer_otel.sample_rate"
 SAMPLED_BY = "seer_otel.sampled_by"
+FULL = 1.0
+"""The sample rate of each event that is sent: the backend would sample a second time, were it not told this."""
 MAX_REMEMBERED = 4_000
 """Code points of a root's question that are remembered for late spans: there may be ten thousand of these."""
 
@@ -41,53 +43,63 @@ class Dispatch:
         if not released.spans:
             return
         trace = released.trace
+        marks = {SAMPLE_RATE: trace.rate, SAMPLED_BY: "label" if trace.labelled else "trace"}
+        marked = self.config.redact is None  # a hook sees the event without them
         try:
             assembly = assemble(
                 (read(span) for span in released.spans),
                 self._rules,
                 memory=trace.memory,
                 partial=released.partial,
-                accepts=self._accepts,
+                accepts=self._accepts if self.config.filter is not None else None,
+                sample_rate=FULL if marked else None,
+                metadata=marks if marked else None,
             )
         except Exception as error:  # noqa: BLE001 - the worker must outlive whatever this is
             self._notices.fault(error)
             self._counters.drop(DropReason.INTERNAL_ERROR, released.seen)
             return
         question = assembly.memory.root_question
-        trace.memory = replace(assembly.memory, root_question=question and question[:MAX_REMEMBERED])
+        trace.memory = assembly.memory
+        if question is not None and len(question) > MAX_REMEMBERED:
+            trace.memory = replace(trace.memory, root_question=question[:MAX_REMEMBERED])
         # A processor that runs after ours may have turned a span into a retrieval, or back, since it was counted.
-        self._counters.add("seen", len(assembly.events) + len(assembly.dropped) - released.seen)
+        self._count("seen", len(assembly.events) + len(assembly.dropped) - released.seen)
         for reason in assembly.dropped.values():
             self._drop(reason)
-        self._counters.add("attributes_dropped", assembly.attributes_dropped)
-        self._counters.add("labels_unreadable", assembly.labels_unreadable)
+        self._count("attributes_dropped", assembly.attributes_dropped)
+        self._count("labels_unreadable", assembly.labels_unreadable)
         self._notices.assembled(assembly.attributes_dropped, assembly.labels_unreadable)
-        marks = {SAMPLE_RATE: trace.rate, SAMPLED_BY: "label" if trace.labelled else "trace"}
         for event in assembly.events:
-            self._deliver(event, marks)
+            self._deliver(event, None if marked else marks)
 
-    def _deliver(self, event: Event, marks: dict[str, Any]) -> None:
-        redacted = self._redacted(event)
-        if redacted is None:
+    def _count(self, name: str, amount: int) -> None:
+        if amount:
+            self._counters.add(name, amount)
+
+    def _deliver(self, event: Event, marks: dict[str, Any] | None) -> None:
+        ready = self._redacted(event)
+        if ready is None:
             self._drop(DropReason.REDACT_FAILED)
             return
+        is_ours = ready is event
         try:
-            # The backend would sample a second time, were it not told 1.0.
-            ready = replace(redacted, sample_rate=1.0, metadata={**redacted.metadata, **marks})
+            if marks is not None:
+                ready = replace(ready, sample_rate=FULL, metadata={**ready.metadata, **marks})
             if self.config.scrub != "none":
                 ready, scrubbed = scrub(ready, everywhere=self.config.scrub == "all")
                 self._counters.add("secrets_scrubbed", scrubbed)
             clamped = clamp(ready)
             body = encode(clamped.event)
         except Exception as error:  # noqa: BLE001 - the worker must outlive whatever this is
-            if redacted is not event:  # the hook put something in that no event has
+            if not is_ours:  # the hook put something in that no event has
                 self._drop(DropReason.REDACT_FAILED)
                 return
             self._notices.fault(error)
             self._counters.drop(DropReason.INTERNAL_ERROR)
             return
-        self._counters.add("passages_cut", clamped.passages_cut)
-        self._counters.add("texts_cut", clamped.texts_cut)
+        self._count("passages_cut", clamped.passages_cut)
+        self._count("texts_cut", clamped.texts_cut)
         self._notices.clamped(clamped.passages_cut)
         self._outbox.put(body, f"{event.trace_id}-{event.span_id}", is_empty=not ready.context)
 
@@ -96,10 +108,9 @@ class Dispatch:
         self._notices.dropped(reason)
 
     def _accepts(self, event: Event) -> bool:
-        if self.config.filter is None:
-            return True
+        accepts = self.config.filter
         try:
-            return bool(self.config.filter(event))
+            return accepts is None or bool(accepts(event))
         except Exception as error:  # noqa: BLE001 - the hook is the application's
             self._notices.warn("filter", "The filter hook failed; its event is not sent.", error=error)
             return False
