@@ -4,7 +4,7 @@
 ENVIRONMENT = python3 scripts/environment.py
 
 # The pure core, of which the tests must reach each branch.
-PURE = checks endpoint event reasons retrieval sampling scrub privacy marks spans assembly/* conventions/*
+PURE = checks endpoint event reasons retrieval sampling scrub privacy marks spans strict assembly/* conventions/*
 EMPTY :=
 COMMA := ,
 PURE_FILES = $(subst $(EMPTY) ,$(COMMA),$(foreach module,$(PURE),*/seer_otel/$(module).py))
@@ -12,7 +12,7 @@ PURE_FILES = $(subst $(EMPTY) ,$(COMMA),$(foreach module,$(PURE),*/seer_otel/$(m
 # Files that say, for the type checker, how the public names are used.
 TYPED_TESTS = $(wildcard tests/typing tests/typing*.py tests/test_typing*.py)
 
-.PHONY: help test lint format demo bench pins clean
+.PHONY: help test lint format demo bench fuzz reliability pins clean
 
 help:
 	@echo "make demo    a traced application, its events and their evaluation, all on this machine;"
@@ -21,6 +21,9 @@ help:
 	@echo "make lint    ruff and mypy"
 	@echo "make format  lets ruff repair and format"
 	@echo "make bench   the measurements, in about five minutes; make bench ARGS='--only hooks,send' is some of them"
+	@echo "make fuzz    hostile and giant spans, in a quarter of an hour; make fuzz ARGS='--only readers' is some of it"
+	@echo "make reliability"
+	@echo "             the fault tests, in about three minutes; writes what they find to docs/reliability.md"
 	@echo "make pins    writes constraints.txt anew: the newest versions that fit pyproject.toml"
 	@echo "make clean   removes what these targets made"
 
@@ -49,6 +52,13 @@ demo:
 
 bench:
 	@set -e; python=$$($(ENVIRONMENT) bench); exec $$python -m bench $(ARGS)
+
+fuzz:
+	@set -e; python=$$($(ENVIRONMENT) fuzz); exec $$python -m fuzz $(ARGS)
+
+reliability:
+	@set -e; python=$$($(ENVIRONMENT) dev); exec $$python -m pytest -m e2e tests/e2e/faults --write-table \
+		--ignore=tests/e2e/faults/test_document.py $(ARGS)
 
 pins:
 	@python3 scripts/environment.py pins

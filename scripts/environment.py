@@ -37,6 +37,7 @@ ENVIRONMENTS = {
     "oldest": (("test",), ("local",), LOWEST),
     "oldest-zero-code": (("test",), ("zero-code", "local"), LOWEST),
     "bench": (("bench",), (), PINNED),
+    "fuzz": (("fuzz",), (), PINNED),
     "demo": (("demo",), ("local",), PINNED),
 }
 NEEDS_3_11 = {"frameworks"}

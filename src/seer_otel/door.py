@@ -41,7 +41,7 @@ class Door:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether this thread is in the middle of a flush: true only in a signal handler, or in a hook of the user's."""
+        """Whether this thread is in the middle of a flush: so it is in signal handlers and users' hooks."""
         return self._pipeline is not None and self._pipeline.is_interrupted
 
     def flush(self, timeout: float = 30.0) -> FlushResult:

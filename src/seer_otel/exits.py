@@ -13,7 +13,6 @@ from types import FrameType
 from typing import Any, Protocol
 from weakref import WeakSet
 
-
 AGAIN = 0.05
 """Seconds after which a signal is sent again that came in the middle of a flush."""
 

@@ -1,4 +1,4 @@
-"""How processes end, and fork: what has been retrieved is delivered, by the process that retrieved it, and once."""
+"""How processes end, and fork, in detail; the plain ways are in tests/e2e/faults."""
 
 from __future__ import annotations
 
@@ -21,25 +21,6 @@ processor = SeerSpanProcessor()
 provider.add_span_processor(processor)
 tracer = provider.get_tracer("test")
 """
-
-
-def test_normal_exit(server: Any, program: Program) -> None:
-    """A program that simply ends delivers what it retrieved."""
-    assert program(PROCESSOR + "for i in range(20): retrieve(tracer, f'question {i:02}')").ends() == (
-        0,
-        "",
-        "",
-    )
-    assert server.tasks == [f"question {i:02}" for i in range(20)]
-
-
-@pytest.mark.parametrize(("end", "status"), [("sys.exit(3)", 3), ("raise SystemExit(4)", 4), ("1 / 0", 1)])
-def test_other_exits(server: Any, program: Program, end: str, status: int) -> None:
-    """A program that ends by sys.exit or by an exception delivers as well, and keeps its status."""
-    code, _, err = program(PROCESSOR + f"retrieve(tracer, 'a question')\n{end}").ends()
-    assert code == status
-    assert server.tasks == ["a question"]
-    assert ("ZeroDivisionError" in err) == (status == 1)
 
 
 def test_an_open_trace_at_exit(server: Any, program: Program) -> None:
@@ -87,31 +68,12 @@ def test_the_exporter(server: Any, program: Program) -> None:
     assert all(event["is_final_context"] for event in server.delivered)
 
 
-def test_os_exit_after_a_flush(server: Any, program: Program) -> None:
-    """After a flush nothing more is needed: a process that then ends without any clean-up has delivered all."""
-    code = "retrieve(tracer, 'a question')\nassert provider.force_flush()\nos._exit(7)"
-    assert program(PROCESSOR + code).ends()[0] == 7
-    assert server.tasks == ["a question"]
-
-
 def test_killed(server: Any, program: Program, eventually: Eventually) -> None:
     """A process that is killed has delivered what it retrieved, as events do not wait for an end."""
     running = program(PROCESSOR + "retrieve(tracer, 'a question')\ntime.sleep(60)")
     eventually(lambda: server.tasks == ["a question"])
     running.process.send_signal(signal.SIGKILL)
     assert running.ends()[0] == -signal.SIGKILL
-
-
-def test_sigterm(server: Any, program: Program) -> None:
-    """A program whose SIGTERM handler shuts down and exits delivers all."""
-    code = """
-    signal.signal(signal.SIGTERM, lambda *_: (processor.shutdown(), sys.exit(0)))
-    for i in range(60):
-        retrieve(tracer, f"question {i:03}")
-    os.kill(os.getpid(), signal.SIGTERM)
-    """
-    assert program(PROCESSOR + textwrap.dedent(code)).ends() == (0, "", "")
-    assert server.tasks == [f"question {i:03}" for i in range(60)]
 
 
 def test_sigterm_in_the_middle_of_a_flush(server: Any, program: Program) -> None:
@@ -187,38 +149,6 @@ def test_a_hanging_backend_delays_the_end_once(server: Any, answer: Any, program
 # --- Fork ---
 
 
-def test_fork(server: Any, program: Program) -> None:
-    """After a fork each process sends its own, exactly once, whatever the parent had under way."""
-    code = """
-    for i in range(50):
-        retrieve(tracer, f"before {i:02}")
-    children = []
-    for child in range(3):
-        pid = os.fork()
-        if not pid:
-            for i in range(10):
-                retrieve(tracer, f"child {child} {i}")
-            flushed = processor.flush(20)
-            stats = processor.stats()
-            os._exit(0 if (flushed.complete and stats.seen == stats.sent == 10) else 1)
-        children.append(pid)
-        retrieve(tracer, f"parent {child}")
-    assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children] == [0, 0, 0]
-    retrieve(tracer, "after")
-    assert processor.flush(20).complete
-    assert processor.stats().sent == 54
-    """
-    status, _, err = program(
-        "import warnings; warnings.simplefilter('ignore')\n" + PROCESSOR + textwrap.dedent(code)
-    ).ends()
-    assert status == 0, err
-    expected = [f"before {i:02}" for i in range(50)] + [f"parent {i}" for i in range(3)] + ["after"]
-    expected += [f"child {child} {i}" for child in range(3) for i in range(10)]
-    assert server.tasks == sorted(expected)
-    keys = [request.headers["idempotency-key"] for request in server.requests]
-    assert len(keys) == len(set(keys))
-
-
 def test_fork_while_the_first_event_is_sent(server: Any, program: Program) -> None:
     """Children forked at any moment while their parent prepares and sends its first event can all send."""
     code = """
@@ -238,20 +168,6 @@ def test_fork_while_the_first_event_is_sent(server: Any, program: Program) -> No
     ).ends()
     assert status == 0, err
     assert server.tasks == [*(f"child {child:02}" for child in range(12)), "parent"]
-
-
-def test_a_child_needs_no_flush(server: Any, program: Program, eventually: Eventually) -> None:
-    """A child of a fork starts its own worker at its first span, and delivers at its own exit."""
-    code = """
-    retrieve(tracer, "parent")
-    assert processor.force_flush()
-    if not os.fork():
-        retrieve(tracer, "child")
-        sys.exit()
-    os.wait()
-    """
-    program("import warnings; warnings.simplefilter('ignore')\n" + PROCESSOR + textwrap.dedent(code)).ends()
-    assert server.tasks == ["child", "parent"]
 
 
 @pytest.mark.parametrize(

@@ -117,12 +117,16 @@ class Backlog:
 
     def forget(self, item: Item) -> None:
         """Delete an event that has its answer from the spool."""
-        if self._spool is None or item.row not in self._rows or item.row is None:
+        if self._spool is None or item.row is None or not self.is_on_disk(item):
             return
         try:
             self._spool.remove(item.row)
         except SpoolError as error:
             self._failed(error)
+
+    def is_on_disk(self, item: Item) -> bool:
+        """Return whether the spool has an event that is in memory."""
+        return item.row in self._rows
 
     def add(self, body: bytes, key: str, is_empty: bool, now: float, row: int | None) -> bool:
         """Take an event; false if there is no room for it."""
@@ -149,7 +153,7 @@ class Backlog:
     def settle(self, item: Item) -> bool:
         """Let go of an event that has its answer; return whether that completes a mark."""
         self.bytes -= self._in_memory.pop(item.number)
-        if item.row in self._rows:
+        if item.row is not None and self.is_on_disk(item):
             self._rows.discard(item.row)
             self._counters.add("spooled", -1)
         return self._answered([item.number])

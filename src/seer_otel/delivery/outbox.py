@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..event import shrink
 from ..notices import Notices
 from ..reasons import DropReason
 from ..stats import Counters
 from .attempt import attempt, jitter
 from .backlog import Backlog, Item
-from .breaker import Breaker, Health
+from .breaker import Breaker
+from .outcomes import Outcomes
 from .policy import MAX_AGE, Action, Verdict
 from .suppression import suppressed_instrumentation
 from .transport import CONNECTIONS, Transport
@@ -62,8 +62,6 @@ class Outbox:
         pumped: bool = False,
     ) -> None:
         self._transport = transport
-        self._counters = counters
-        self._notices = notices
         self._clock = clock
         self._max_age = spool_max_age
         self._may_start = threads
@@ -75,11 +73,11 @@ class Outbox:
         self._news = threading.Condition(self._lock)
         self._backlog = Backlog(spool, counters, notices)
         self._breaker = Breaker()
+        self._outcomes = Outcomes(self._backlog, self._breaker, counters, notices)
         self._in_flight = 0
         self._threads = 0
         self._average = 0.0
         self._next_tending = float("-inf") if spool is not None else float("inf")
-        self._refuses_empty = False
         self._closed = False
 
     def __len__(self) -> int:
@@ -87,18 +85,18 @@ class Outbox:
 
     def put(self, body: bytes, key: str, is_empty: bool) -> None:
         """Take an event for delivery. Never waits for the backend and never raises; what cannot be taken is counted."""
-        if is_empty and self._refuses_empty:
-            self._drop(DropReason.EMPTY_REFUSED)
+        if is_empty and self._outcomes.refuses_empty:
+            self._outcomes.drop(DropReason.EMPTY_REFUSED)
             return
         row = self._backlog.store(body, key, is_empty)
         with self._lock:
             now = self._clock()
             if row is None and self._closed:
-                self._drop(DropReason.SHUTDOWN)
-            elif row is None and self._is_refused(now):
-                self._drop(DropReason.UNAUTHORIZED)
+                self._outcomes.drop(DropReason.SHUTDOWN)
+            elif row is None and self._outcomes.is_refused(now):
+                self._outcomes.drop(DropReason.UNAUTHORIZED)
             elif not self._backlog.add(body, key, is_empty, now, row):
-                self._drop(DropReason.OUTBOX_FULL)
+                self._outcomes.drop(DropReason.OUTBOX_FULL)
             elif not self._closed:
                 self._more.notify()
                 if self._threads or not self._pumped:
@@ -149,7 +147,7 @@ class Outbox:
         fight for the GIL.
         """
         with self._lock:
-            while not self._threads and self._average <= SLOW:
+            while self._pumped and not self._threads and self._average <= SLOW:
                 now = self._clock()
                 if self._next_due() > now or not self._breaker.admits(now, self._in_flight):
                     break
@@ -187,7 +185,7 @@ class Outbox:
         self.drain(deadline)
         with self._lock:
             self._closed = True
-            self._give_up(DropReason.SHUTDOWN)
+            self._outcomes.give_up(DropReason.SHUTDOWN)
             self._more.notify_all()
             self._news.notify_all()
             self._is_last()
@@ -200,10 +198,6 @@ class Outbox:
         self._backlog.close()
         return True
 
-    def _is_refused(self, now: float) -> bool:
-        """Whether the backend refused the key, and it is not time yet to ask again."""
-        return self._breaker.health is Health.REFUSING and now < self._breaker.opens_until
-
     def _next_due(self) -> float:
         """When there is something to send next; infinity where nothing waits."""
         if not self._backlog.waiting:
@@ -211,18 +205,6 @@ class Outbox:
         if not self._backlog.waiting:
             return float("inf")
         return max(self._backlog.next_due, self._breaker.opens_until)
-
-    def _drop(self, reason: DropReason, status: int | None = None, count: int = 1) -> None:
-        self._counters.drop(reason, count)
-        self._notices.dropped(reason, status, count)
-
-    def _give_up(self, reason: DropReason) -> None:
-        """Drop what waits and is not on disk."""
-        lost = self._backlog.take_unsaved()
-        for item in lost:
-            self._backlog.settle(item)
-        if lost:
-            self._drop(reason, count=len(lost))
 
     def _help(self) -> None:
         """Start a thread: the first one, or another where a backlog meets a slow backend."""
@@ -244,15 +226,14 @@ class Outbox:
         return True
 
     def _work(self) -> None:
-        with suppressed_instrumentation():
-            with self._lock:
-                try:
-                    while (item := self._next(self._clock() + IDLE)) is not None:
-                        self._deliver(item)
-                finally:
-                    self._threads -= 1
-                    self._news.notify_all()  # whoever waits may have to send what is left
-                self._is_last()
+        with suppressed_instrumentation(), self._lock:
+            try:
+                while (item := self._next(self._clock() + IDLE)) is not None:
+                    self._deliver(item)
+            finally:
+                self._threads -= 1
+                self._news.notify_all()  # whoever waits may have to send what is left
+            self._is_last()
 
     def _send_here(self, deadline: float) -> None:
         with suppressed_instrumentation():
@@ -281,12 +262,12 @@ class Outbox:
         self._in_flight += 1
         began = self._clock()
         item = replace(item, attempts=item.attempts + 1)
-        max_age = MAX_AGE if item.row is None else self._max_age
+        max_age = self._max_age if self._backlog.is_on_disk(item) else MAX_AGE
         self._lock.release()
         try:
             timeout = None if deadline is None else deadline - began
             verdict, status, error = attempt(self._transport, item, timeout, began - item.born, max_age)
-            if verdict.reason is DropReason.UNAUTHORIZED and item.row is not None:
+            if verdict.reason is DropReason.UNAUTHORIZED and self._backlog.is_on_disk(item):
                 # The breaker holds it until the key is right.
                 verdict = Verdict(Action.RETRY, health=verdict.health)
             if verdict.action in (Action.DONE, Action.GIVE_UP):
@@ -296,49 +277,10 @@ class Outbox:
             self._in_flight -= 1
         now = self._clock()
         self._average += 0.2 * (now - began - self._average)
-        if self._breaker.note(verdict.health, now, verdict.delay, jitter()):
-            self._switched(status, error, now)
-        self._apply(item, verdict, status, now)
+        news = self._breaker.note(verdict.health, now, verdict.delay, jitter())
+        if news:
+            self._outcomes.switched(status, error, now)
+        if self._outcomes.apply(item, verdict, status, now, closed=self._closed) or news:
+            self._more.notify_all()
+            self._news.notify_all()
         self._help()
-        if verdict.action is Action.RETRY:
-            self._news.notify_all()
-
-    def _switched(self, status: int | None, error: str, now: float) -> None:
-        """The breaker has opened or closed."""
-        if self._breaker.is_open:
-            self._notices.away(status, error)
-            if self._breaker.health is Health.REFUSING:
-                self._give_up(DropReason.UNAUTHORIZED)
-        else:
-            self._notices.back()
-            self._backlog.hurry(now)
-        self._more.notify_all()
-        self._news.notify_all()
-
-    def _apply(self, item: Item, verdict: Verdict, status: int | None, now: float) -> None:
-        if verdict.action is Action.DONE:
-            self._settle(item, None)
-        elif self._closed and verdict.action is not Action.GIVE_UP:
-            if item.row is None:
-                self._settle(item, DropReason.SHUTDOWN)
-        elif verdict.action is Action.RETRY:
-            self._counters.add("retries")
-            self._backlog.put_back(item, now + verdict.delay)
-            self._more.notify()
-        elif verdict.action is Action.SHRINK:
-            self._backlog.put_back(replace(item, body=shrink(item.body), shrunk=True), now)
-        else:
-            reason = verdict.reason or DropReason.REJECTED
-            if reason is DropReason.REJECTED and item.is_empty and status in (400, 422):
-                self._refuses_empty = True
-                reason = DropReason.EMPTY_REFUSED
-            self._settle(item, reason, status)
-
-    def _settle(self, item: Item, reason: DropReason | None, status: int | None = None) -> None:
-        complete = self._backlog.settle(item)
-        if reason is None:
-            self._counters.add("sent")
-        else:
-            self._drop(reason, status)
-        if complete:
-            self._news.notify_all()

@@ -108,7 +108,8 @@ class Pipeline:
             spool=self._spool,
             spool_max_age=config.spool_max_age,
             threads=not config.synchronous,
-            pumped=True,
+            # A request that hangs must not keep events from the disk.
+            pumped=self._spool is None,
         )
         self._dispatch = Dispatch(config, self._outbox, self._counters, self._notices)
         self._working = threading.Lock()
