@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from seer_otel.privacy import REDACTED, Hiding, is_redacted, without_marks
 
+from .hostile import Lies
+
 MARKS = st.sampled_from([REDACTED, f" {REDACTED}\n", REDACTED.encode()])
 DATA = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5) | MARKS,
@@ -104,4 +106,21 @@ def test_other_values_stay() -> None:
 def test_very_long_lists() -> None:
     """A list that is too long to be sent is not looked through."""
     values = [REDACTED] * 10_001
-    assert without_marks({"a": values, "b": values[1:]}) == {"a": values, "b": []}
+    assert without_marks({"a": values, "b": values[2:]}) == {"a": values, "b": []}
+
+
+@pytest.mark.parametrize(
+    "value", [" " * 60 + REDACTED, f"\0{REDACTED}", f"{REDACTED}\0\n", f"\0{REDACTED}".encode()]
+)
+def test_a_mark_with_something_around_it(value: object) -> None:
+    """The mark is one with any white space around it, and with NUL, which goes before an event is sent."""
+    assert is_redacted(value)
+
+
+def test_objects_that_fail() -> None:
+    """An object whose methods fail, and one that holds the same lists a million times, cost neither an error nor time."""
+    wide: object = 1
+    for _ in range(5):
+        wide = [wide] * 40
+    left = without_marks({"lies": Lies(), "wide": wide, "mark": REDACTED})
+    assert left == {"lies": None, "wide": wide}

@@ -10,18 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .strict import values_in
+
 REDACTED = "__REDACTED__"
 _REDACTED_BYTES = REDACTED.encode()
-_MAX_MARK = 64  # characters, with white space around it
 _MAX_ITEMS = 10_000
+_DEPTH = 32
 _SIMPLE = frozenset({str, int, float, bool, type(None)})
 
 
 def is_redacted(value: object) -> bool:
     """Return whether `value` is the mark that OpenInference writes in place of a hidden value."""
     if isinstance(value, str):
-        return len(value) < _MAX_MARK and REDACTED in value and value.strip() == REDACTED
-    return isinstance(value, bytes) and value.strip() == _REDACTED_BYTES
+        # NUL goes before an event is sent.
+        return REDACTED in value and value.replace("\0", "").strip() == REDACTED
+    return isinstance(value, bytes) and value.replace(b"\0", b"").strip() == _REDACTED_BYTES
 
 
 def may_hold_mark(text: str) -> bool:
@@ -29,19 +32,23 @@ def may_hold_mark(text: str) -> bool:
     return REDACTED in text or "\\u" in text
 
 
-def without_marks(value: Any, depth: int = 32) -> Any:
+def without_marks(value: Any, depth: int = _DEPTH) -> Any:
     """Return plain data without the values that are the mark: keys left out of objects, items out of lists."""
     if depth == 0:
         return None
+    if depth == _DEPTH - 1 and values_in(value, _MAX_ITEMS) > _MAX_ITEMS:
+        return value  # a member of metadata with more in it than can ever be sent
     if isinstance(value, (dict, Mapping)):  # the check for an abstract type takes long
+        try:
+            value = value if type(value) is dict else dict(value.items())
+        except Exception:  # noqa: BLE001 - an application's own types may fail in any way
+            return None
         return {
             key: item if type(item) in _SIMPLE else without_marks(item, depth - 1)
             for key, item in value.items()
             if not is_redacted(item) and not is_redacted(key)
         }
     if isinstance(value, (list, tuple, set, frozenset)):
-        if len(value) > _MAX_ITEMS:
-            return value  # more than can ever be sent
         return [
             item if type(item) in _SIMPLE else without_marks(item, depth - 1)
             for item in value

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from .event import Event
+from .event import MAX_QUESTION, MAX_TEXT, Event
 from .strict import MAX_DEPTH, plain
 
 SCRUBBED = "[scrubbed]"
@@ -36,10 +36,14 @@ _MAX_NAME = 64
 """Characters at the end of a name that are looked at: what it is stands there."""
 
 
-@lru_cache(maxsize=4096)
 def _is_secret_name(name: str) -> bool:
     """Whether what bears this name is a secret: `db_password`, `clientSecret`, `X-Api-Key`, not `token_count`."""
-    words = _WORD_STARTS.sub("_", name[-_MAX_NAME:])
+    return _ends_secret(name[-_MAX_NAME:])
+
+
+@lru_cache(maxsize=4096)
+def _ends_secret(name: str) -> bool:
+    words = _WORD_STARTS.sub("_", name)
     words = re.sub("[^A-Za-z0-9]+", "_", words).lower().rstrip("0123456789").strip("_")
     words = words.removesuffix("_value").removesuffix("_header")
     return bool(_NAMES.search(words))
@@ -171,7 +175,7 @@ def scrub(event: Event, everywhere: bool) -> tuple[Event, int]:
     It is the same object if nothing was.
 
     Args:
-        event: as it is to be sent, but for `clamp`. What `clamp` leaves out of metadata is not looked at.
+        event: as it is to be sent, within the limits; it stays there.
         everywhere: whether questions, passages and the answer are looked at, beside metadata and sources.
     """
     if _is_clean(event, everywhere):
@@ -181,7 +185,7 @@ def scrub(event: Event, everywhere: bool) -> tuple[Event, int]:
     context = tuple(
         replace(
             passage,
-            text=text(passage.text),
+            text=_within(text(passage.text), passage.text, MAX_TEXT),
             source=scrubber.text(passage.source),
             metadata=scrubber.metadata(passage.metadata),
         )
@@ -190,13 +194,20 @@ def scrub(event: Event, everywhere: bool) -> tuple[Event, int]:
     truth = event.ground_truth
     scrubbed = replace(
         event,
-        task=text(event.task),
-        subquery=text(event.subquery),
+        task=_within(text(event.task), event.task, MAX_QUESTION),
+        subquery=_within(text(event.subquery), event.subquery, MAX_QUESTION),
         context=context,
         metadata=scrubber.metadata(event.metadata),
-        ground_truth=replace(truth, answer=text(truth.answer)) if truth is not None else None,
+        ground_truth=replace(truth, answer=_within(text(truth.answer), truth.answer, MAX_QUESTION))
+        if truth is not None
+        else None,
     )
     return (scrubbed, scrubber.count) if scrubber.count else (event, 0)
+
+
+def _within(scrubbed: Any, text: Any, limit: int) -> Any:
+    """What was scrubbed may be longer than what stood there; no longer than it may be."""
+    return scrubbed[: max(len(text), limit)] if isinstance(scrubbed, str) else scrubbed
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})

@@ -135,10 +135,13 @@ def bounded_metadata(metadata: Mapping[str, Any]) -> tuple[Mapping[str, Any], in
     room = MAX_METADATA - 1  # each member is counted with the comma or bracket after it
     effort = _MAX_CLEANED
     for key, item in islice(metadata.items(), _MAX_KEYS):
+        if values_in(item, MAX_METADATA) > MAX_METADATA:  # each takes a byte at least
+            left_out += 1
+            continue
         member: dict[str, Any] = {key: item}
         data = None if _is_huge(item) else _as_it_stands(member)
         if data is None or not (len(data) > room + 1 or (type(key) is str and _is_plain(item))):
-            effort -= _values(item, effort)
+            effort -= values_in(item, effort)
             if effort < 0 or _is_huge(item):
                 left_out += 1
                 continue
@@ -179,8 +182,8 @@ def _is_plain(value: object) -> bool:
     return False
 
 
-def _values(value: object, limit: int) -> int:
-    """How many values there are in one, itself among them; more than `limit` are not counted."""
+def values_in(value: object, limit: int) -> int:
+    """Return how many values there are in one, itself among them; more than `limit` are not counted."""
     count = 1
     level: list[Any] = [value]
     while level and count <= limit:

@@ -15,6 +15,7 @@ from ..privacy import Hiding, is_redacted
 from ..reasons import DropReason
 from ..retrieval import Document, Retrieval, State
 from ..spans import Span
+from ..strict import is_blank
 from .finals import explicit_final, inferred_final
 from .hiding import hide_forgotten
 from .marked import Marks
@@ -181,7 +182,7 @@ def _question(
     subquery = trace_marks.text(candidate.spans, marks.SUBQUERY) or asked.own
     if is_redacted(task) or (task is None and asked.hidden):
         return DropReason.HIDDEN
-    if task is None or not task.strip():
+    if task is None or is_blank(task[:MAX_QUESTION]):
         return DropReason.NO_QUESTION
     if subquery is None or subquery is task or is_redacted(subquery) or _same(task, subquery):
         return task, None

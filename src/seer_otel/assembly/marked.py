@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import marks
 from ..conventions.documents import id_of, number
-from ..conventions.lenient_json import loads
+from ..conventions.lenient_json import as_data, loads
 from ..event import GroundTruth
 from ..privacy import is_redacted
 from ..spans import Span
@@ -127,8 +127,8 @@ def _truth(attributes: Mapping[str, Any]) -> GroundTruth | None:
     ids, answer = attributes.get(marks.GROUND_TRUTH_IDS), attributes.get(marks.GROUND_TRUTH_ANSWER)
     if ids is None:
         whole = attributes.get(marks.GROUND_TRUTH)
-        whole = loads(whole) if isinstance(whole, str) else whole
-        if not isinstance(whole, Mapping):
+        whole = loads(whole) if isinstance(whole, str) else as_data(whole)
+        if not isinstance(whole, dict):
             return None
         ids, answer = whole.get("gold_doc_ids"), whole.get("answer") if answer is None else answer
     if isinstance(ids, str):

@@ -10,7 +10,7 @@ from typing import Any
 from .. import marks
 from ..conventions import convention
 from ..conventions.documents import MAX_METADATA
-from ..conventions.lenient_json import loads
+from ..conventions.lenient_json import as_data, loads
 from ..privacy import is_redacted, without_marks
 from ..retrieval import Role
 from ..spans import Span
@@ -114,7 +114,9 @@ def _values(attributes: Mapping[str, Any], names: Iterable[tuple[str, str]]) -> 
     whole = attributes.get("metadata")
     if isinstance(whole, str) and len(whole) <= MAX_METADATA and whole.lstrip().startswith("{"):
         whole = loads(whole)
-    if whole is not None and not isinstance(whole, Mapping):
+    if isinstance(whole, Mapping):
+        whole = as_data(whole)
+    elif whole is not None:
         whole = {key: whole for key, _ in names} if is_redacted(whole) else None
     found = {}
     for key, name in names:

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import orjson
 
+from ..strict import values_in
+
 MAX_LENGTH: Final = 1_000_000
 """Characters; a longer value is not parsed."""
 MAX_SLOW_LENGTH: Final = 250_000
@@ -25,14 +27,22 @@ UNREADABLE: Final = _Unreadable()
 
 EXACT: Final = frozenset({str, int, float, bool, bytes, type(None)})
 """Types of values that are plain data as they are."""
+MAX_VALUES: Final = 100_000
+"""Values in one attribute; of one that holds more, in lists within lists, nothing is read."""
 
 
-def as_data(value: Any, depth: int = 32) -> Any:
+def as_data(value: Any) -> Any:
     """Return an attribute's value as plain data: texts, bytes, numbers, lists and dicts. Never raises.
 
     The SDK lets nothing else through, but processors that replace a span's attributes put there what they like.
-    Whatever is no data, cannot be read, or lies deeper than `depth`, is None.
+    Whatever is no data, cannot be read, or lies deeper than 32 levels, is None.
     """
+    if type(value) in EXACT:
+        return value
+    return _as_data(value, 32) if values_in(value, MAX_VALUES) <= MAX_VALUES else None
+
+
+def _as_data(value: Any, depth: int) -> Any:
     if type(value) in EXACT:
         return value
     try:
@@ -43,9 +53,9 @@ def as_data(value: Any, depth: int = 32) -> Any:
         if isinstance(value, float):
             return float.__float__(value)
         if isinstance(value, (dict, Mapping)):  # the check for an abstract type takes long
-            return {str(key): as_data(item, depth - 1) for key, item in value.items()} if depth else None
+            return {str(key): _as_data(item, depth - 1) for key, item in value.items()} if depth else None
         if isinstance(value, (list, tuple)):
-            return [as_data(item, depth - 1) for item in value] if depth else None
+            return [_as_data(item, depth - 1) for item in value] if depth else None
     except Exception:  # noqa: BLE001 - an application's own types may fail in any way
         return None
     return None

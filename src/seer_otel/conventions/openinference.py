@@ -7,6 +7,7 @@ they do differently.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from openinference.semconv.trace import SpanAttributes
@@ -29,6 +30,8 @@ EMBEDDING_MODEL = SpanAttributes.EMBEDDING_MODEL_NAME
 RERANKER_QUERY = "reranker.query"
 
 _DOCUMENTS, _RERANKER_OUTPUT = f"{DOCUMENTS}.", f"{RERANKER_OUTPUT}."
+_MAX_KIND = 64  # characters
+_MAX_INDEXED = 10_000  # attributes of a model's messages, or of the parts of one
 RETRIEVALS = ("RETRIEVER", "RERANKER")
 """The kinds of span that are a retrieval."""
 _ROLES = {role.name: role for role in Role}
@@ -147,7 +150,7 @@ def _kind(attributes: Mapping[str, Any]) -> str | None:
     kind = as_data(kind)
     if isinstance(kind, (list, tuple)) and len(kind) == 1:
         kind = kind[0]
-    return kind.strip().upper() if isinstance(kind, str) and kind.strip() else None
+    return kind[:_MAX_KIND].strip().upper() or None if isinstance(kind, str) else None
 
 
 def _has_keys(attributes: Mapping[str, Any], prefix: str | tuple[str, ...]) -> bool:
@@ -225,8 +228,8 @@ def _identities(attributes: Mapping[str, Any], layout: Layout) -> Iterator[tuple
 
 
 def _indexed(attributes: Mapping[str, Any], prefix: str) -> Iterator[tuple[int, str, Any]]:
-    for key, value in attributes.items():
-        if isinstance(key, str) and key.startswith(prefix + "."):
-            number, _, field = key[len(prefix) + 1 :].partition(".")
-            if number.isascii() and number.isdigit() and len(number) < 10:
-                yield int(number), field, as_data(value)
+    keys = (key for key in attributes if isinstance(key, str) and key.startswith(prefix + "."))
+    for key in islice(keys, _MAX_INDEXED):
+        number, _, field = key[len(prefix) + 1 :].partition(".")
+        if number.isascii() and number.isdigit() and len(number) < 10:
+            yield int(number), field, as_data(attributes[key])

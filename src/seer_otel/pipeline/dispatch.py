@@ -86,11 +86,11 @@ class Dispatch:
         try:
             if marks is not None:
                 ready = replace(ready, sample_rate=FULL, metadata={**ready.metadata, **marks})
-            if self.config.scrub != "none":
-                ready, scrubbed = scrub(ready, everywhere=self.config.scrub == "all")
-                self._counters.add("secrets_scrubbed", scrubbed)
             clamped = clamp(ready)
-            body = encode(clamped.event)
+            clean, scrubbed = clamped.event, 0
+            if self.config.scrub != "none":  # after the limits, which bound the work
+                clean, scrubbed = scrub(clean, everywhere=self.config.scrub == "all")
+            body = encode(clean)
         except Exception as error:  # noqa: BLE001 - the worker must outlive whatever this is
             if not is_ours:  # the hook put something in that no event has
                 self._drop(DropReason.REDACT_FAILED)
@@ -98,6 +98,7 @@ class Dispatch:
             self._notices.fault(error)
             self._counters.drop(DropReason.INTERNAL_ERROR)
             return
+        self._count("secrets_scrubbed", scrubbed)
         self._count("passages_cut", clamped.passages_cut)
         self._count("texts_cut", clamped.texts_cut)
         self._notices.clamped(clamped.passages_cut)

@@ -31,7 +31,7 @@ class Losses:
         self._unknown = False
 
     def note(self, span: Any, phase: bool) -> bool:
-        """Note a span that is lost; return false where that needs a closer look: once in `LOOK_AT_LOST`, and at the bound."""
+        """Note a span that is lost; return false where that needs a closer look: now and then, and at the bound."""
         lost = self._lost
         length = len(lost)
         if not length % LOOK_AT_LOST or length >= MAX_LOST // 10:
