@@ -118,7 +118,7 @@ def test_a_mark_with_something_around_it(value: object) -> None:
 
 
 def test_objects_that_fail() -> None:
-    """An object whose methods fail, and one that holds the same lists a million times, cost neither an error nor time."""
+    """An object whose methods fail, and one that holds the same lists many times, cost no error and no time."""
     wide: object = 1
     for _ in range(5):
         wide = [wide] * 40
