@@ -556,3 +556,12 @@ def nested(value: Any, levels: int) -> Any:
 def test_metadata_member_by_member(metadata: dict[str, Any], kept: dict[str, Any], cut: int) -> None:
     """Each member that is no plain value is handed on, cleaned, or left out for its size or for the effort."""
     assert bounded_metadata(metadata) == (kept, cut)
+
+
+def test_more_values_than_can_fit() -> None:
+    """A member of metadata that holds more values than the limit has bytes is left out without a look at each."""
+    shared: object = 1
+    for _ in range(6):
+        shared = [shared] * 40  # four thousand million, were each looked at
+    clamped = clamp(Event("a question", (), {"shared": shared, "small": 1})).event
+    assert clamped.metadata == {"small": 1, METADATA_CUT: 1}

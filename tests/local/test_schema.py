@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from seer_otel.event import Event, GroundTruth, Passage, clamp, encode
 from seer_otel.local.schema import MAX_NESTING, InvalidEventError, NotJsonError, instant, parse
+from seer_otel.strict import clean_text
 
 TEXT = st.text(max_size=30)
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), TEXT)
@@ -53,8 +54,10 @@ def test_what_the_client_sends_is_accepted(event: Event) -> None:
     """Every event that our own client clamps and encodes is read back with its values."""
     sent = clamp(event).event
     read = parse(encode(sent))
-    assert (read.task, read.trace_id, read.span_id) == (sent.task, sent.trace_id, sent.span_id)
-    assert [passage.text for passage in read.passages()] == [passage.text for passage in sent.context]
+    assert (read.task, read.trace_id, read.span_id) == (clean_text(sent.task), sent.trace_id, sent.span_id)
+    assert [passage.text for passage in read.passages()] == [
+        clean_text(passage.text) for passage in sent.context
+    ]
     assert read.is_final_context == sent.is_final_context
     assert read.sample_rate == sent.sample_rate
 
