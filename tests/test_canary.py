@@ -180,6 +180,7 @@ def test_a_malformed_proxy(run: Run) -> None:
     assert canary_in(done.stdout + done.stderr) is None
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("status", [200, 401, 403, 413, 422, 429, 500])
 def test_answers(run: Run, sink: Sink, tmp_path: Path, status: int) -> None:
     """Whatever the backend answers, everything logged at DEBUG: the key is in its header, and the secret nowhere."""
@@ -191,6 +192,7 @@ def test_answers(run: Run, sink: Sink, tmp_path: Path, status: int) -> None:
     assert canary_in(done.stdout + done.stderr) is None
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("settings", SENT.values(), ids=SENT)
 def test_failures(run: Run, sink: Sink, settings: str) -> None:
     """Whatever fails on the way, no output shows the key or the secret."""
@@ -200,6 +202,7 @@ def test_failures(run: Run, sink: Sink, settings: str) -> None:
     assert canary_in(done.stdout + done.stderr) is None
 
 
+@pytest.mark.e2e
 def test_the_spool(run: Run, sink: Sink, tmp_path: Path) -> None:
     """Events on disk hold what would have been sent, without the key and the secret."""
     assert run("{'endpoint': 'http://127.0.0.1:1/v1/log'}").stdout.endswith(b"done\n")
