@@ -737,6 +737,7 @@ def test_files_are_made_while_somebody_looks_for_what_is_left(spool: Spool, star
         say("ready")
         while True:
             assert spool.adopt() == 0
+            time.sleep(0.001)
         """)
     assert line(looking) == "ready"
     for _ in range(60):

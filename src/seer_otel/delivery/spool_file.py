@@ -28,7 +28,7 @@ LOG_PAGES = 1024
 """Pages in the write-ahead log before they are moved to the database: 4 MB."""
 PATIENCE = 2.0
 """Seconds to wait for a lock, which others hold for milliseconds: to see who is gone, or to show what is there."""
-ATTEMPTS = 5
+ATTEMPTS = 30
 """Files made before it is given up."""
 UNREADABLE = "spool.db.unreadable"
 SUFFIXES = ("", "-wal", "-shm")
