@@ -32,7 +32,7 @@ from .buffer import ENDED, STARTED, Buffer, Limits, Release
 from .dispatch import Dispatch
 from .losses import LOOK, Losses, is_retrieval
 from .sdk import attributes_of
-from .worker import Worker, weakly
+from .worker import Worker, on_fork, weakly
 
 if TYPE_CHECKING:
     from ..delivery.spool import Spool
@@ -81,12 +81,7 @@ class Pipeline:
         # Weak, so that a processor that nobody holds any more can be collected.
         self._exit_hook = weakly(self._at_exit)
         self._begin_anew()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(
-                before=weakly(self._hold_spool),
-                after_in_parent=weakly(self._release_spool),
-                after_in_child=weakly(self._begin_anew),
-            )
+        on_fork(self._hold_spool, self._release_spool, self._begin_anew)
         atexit.register(self._exit_hook)
 
     def _begin_anew(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -72,6 +73,16 @@ def weakly(method: Callable[[], object]) -> Callable[[], None]:
             alive()
 
     return call
+
+
+def on_fork(
+    before: Callable[[], object], in_parent: Callable[[], object], in_child: Callable[[], object]
+) -> None:
+    """Call methods around each fork from now on, for as long as their object is there."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(
+            before=weakly(before), after_in_parent=weakly(in_parent), after_in_child=weakly(in_child)
+        )
 
 
 def _work(turn: weakref.WeakMethod[Any], wake: SimpleQueue[None]) -> None:
