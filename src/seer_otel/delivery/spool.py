@@ -243,7 +243,8 @@ class Spool:
         self._removed = 0
         (free,) = connection.execute("PRAGMA freelist_count").fetchone()
         if free > SLACK:
-            connection.execute(f"PRAGMA incremental_vacuum({free - SLACK})").fetchall()
+            # It has to be stepped through, page by page, which Python 3.11 does in a script only.
+            connection.executescript(f"PRAGMA incremental_vacuum({free - SLACK})")
 
 
 def _size(path: Path) -> int:
