@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Any
 
 from .. import marks
@@ -27,6 +28,7 @@ _PREFIX = "metadata."
 _RESOURCE_ENV = ("deployment.environment.name", "deployment.environment")
 
 
+_MAX_SET = 4_000  # members that one span sets: more than are ever looked at
 _NOTHING: Mapping[str, Any] = {}
 _Said = tuple[Mapping[str, Any], Mapping[str, Any]]
 """What the allowlist lets through, and what the application set."""
@@ -97,11 +99,9 @@ def _merged(above: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, An
 
 
 def _set_by_user(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name.removeprefix(marks.METADATA_PREFIX): value
-        for name, value in attributes.items()
-        if isinstance(name, str) and name.startswith(marks.METADATA_PREFIX)
-    }
+    prefix = marks.METADATA_PREFIX
+    names = (name for name in attributes if isinstance(name, str) and name.startswith(prefix))
+    return {name.removeprefix(prefix): attributes[name] for name in islice(names, _MAX_SET)}
 
 
 def _values(attributes: Mapping[str, Any], names: Iterable[tuple[str, str]]) -> dict[str, Any]:
