@@ -24,7 +24,7 @@ QUEUED = 2_048
 LARGE = {"documents": 50, "text": 4_000}
 ABANDONED = 100_000
 BOUNDS = 3 * 64.0
-"""MB that the queue, the open traces and the outbox may hold, 64 each, as docs/design.md says."""
+"""MB that the queue, the open traces and the outbox may hold, 64 each."""
 SETTLED = 0.5
 """Seconds after which what was taken has gone as far as it can."""
 AT_ONCE = 1_000

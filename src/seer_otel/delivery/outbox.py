@@ -35,8 +35,8 @@ TENDING = 30.0
 class Outbox:
     """Delivers events, each until the backend took it, refused it, or it is too old.
 
-    Threads start when there is something to send and end when there is not: one, and up to eight only while a
-    backlog meets a slow backend. While the backend is away only one request at a time tries.
+    Threads start when there is something to send that nobody pumps, and end when there is not: one, and up to eight
+    only while a backlog meets a slow backend. While the backend is away only one request at a time tries.
 
     Args:
         transport: where events go.
