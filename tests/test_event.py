@@ -551,6 +551,14 @@ def nested(value: Any, levels: int) -> Any:
         pytest.param({"a": [[math.nan] * 8_000], "b": [math.nan]}, {}, 2, id="too much to clean"),
         pytest.param({"a": ["x" * 9_000, math.nan], "b": 2}, {"b": 2}, 1, id="a long text inside"),
         pytest.param({"a": "x" * 9_000, "b": 2}, {"b": 2}, 1, id="a long text"),
+        pytest.param({"a": "\ud800" * 4_200, "b": 2}, {"b": 2}, 1, id="halves, too many"),
+        pytest.param({"a": "\ud83d\ude00" * 2_040}, {"a": "\U0001f600" * 2_040}, 0, id="pairs that fit"),
+        pytest.param({"a": "x\0" * 4_000, "b": 2}, {"a": "x" * 4_000, "b": 2}, 0, id="NULs that go"),
+        pytest.param({"a": {"b": {math.nan}, "c": b"\0d"}}, {"a": {"b": [None], "c": "d"}}, 0, id="a set"),
+        pytest.param({"a": set(range(9_000)), "b": 2}, {"b": 2}, 1, id="a large set"),
+        pytest.param(
+            {"a": "x" * 8_178, "b": 2, "c": 3}, {"a": "x" * 8_178, "b": 2}, 1, id="no room for more"
+        ),
     ],
 )
 def test_metadata_member_by_member(metadata: dict[str, Any], kept: dict[str, Any], cut: int) -> None:

@@ -168,7 +168,7 @@ def _within(text: str, limit: int) -> tuple[str, bool]:
     Twice as many are looked at, which is enough where no more than every second one goes; then a good many more.
     """
     clean = clean_text(text[: 2 * limit])
-    if len(clean) <= limit < len(text):
+    if len(clean) <= limit < len(text) and 2 * limit < _MAX_LOOKED:
         clean = clean_text(text[:_MAX_LOOKED])
     return clean[:limit], len(clean) > limit
 

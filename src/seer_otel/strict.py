@@ -15,10 +15,10 @@ MAX_DEPTH = 5
 MAX_METADATA = 8_192
 """Bytes of one metadata object, as UTF-8 JSON."""
 
-_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATES = re.compile("[\ud800-\udbff]+(?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]+")
 _MAX_BEGINNING = 100_000  # characters of a text in which there has to be something to read
 _MAX_KEYS = 2_000  # members of a metadata object that are looked at: more than can ever fit
-_MAX_CLEANED = MAX_METADATA // 2  # values that are cleaned, where some have to be: more than can ever fit
+_MIN_MEMBER = len('"":1,')
 _FLAT = frozenset({str, int, float, bool, type(None)})
 _OBJECTS = frozenset({dict})
 _NESTED = frozenset({dict, list, tuple})
@@ -36,9 +36,13 @@ def clean_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-        return _LONE_SURROGATES.sub("\N{REPLACEMENT CHARACTER}", joined)
+        text = _LONE_SURROGATES.sub(_replaced, text)
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
     return text
+
+
+def _replaced(lone: re.Match[str]) -> str:
+    return "\N{REPLACEMENT CHARACTER}" * len(lone[0])
 
 
 def is_blank(text: str) -> bool:
@@ -124,7 +128,7 @@ def bounded_metadata(metadata: Mapping[str, Any]) -> tuple[Mapping[str, Any], in
     """Return `metadata` as plain JSON of at most `MAX_METADATA` bytes, itself if it is that; and how many keys it cost.
 
     Keys are kept in their order until the next one would not fit; a smaller one after it still may. What is too large
-    as it stands is not looked into for what may be left of it, and of what has to be cleaned only so much is.
+    as it stands is not looked into for what may be left of it, and no more is cleaned than the limit has bytes.
     """
     if fits((metadata,)):
         return metadata, 0
@@ -133,16 +137,20 @@ def bounded_metadata(metadata: Mapping[str, Any]) -> tuple[Mapping[str, Any], in
     kept: dict[str, Any] = {}
     left_out = max(0, len(metadata) - _MAX_KEYS)
     room = MAX_METADATA - 1  # each member is counted with the comma or bracket after it
-    effort = _MAX_CLEANED
-    for key, item in islice(metadata.items(), _MAX_KEYS):
-        if values_in(item, MAX_METADATA) > MAX_METADATA:  # each takes a byte at least
+    effort = MAX_METADATA
+    members = min(len(metadata), _MAX_KEYS)
+    for number, (key, item) in enumerate(islice(metadata.items(), members)):
+        if room < _MIN_MEMBER:
+            left_out += members - number
+            break
+        if _least(item) > MAX_METADATA:
             left_out += 1
             continue
         member: dict[str, Any] = {key: item}
-        data = None if _is_huge(item) else _as_it_stands(member)
+        data = _as_it_stands(member)
         if data is None or not (len(data) > room + 1 or (type(key) is str and _is_plain(item))):
-            effort -= values_in(item, effort)
-            if effort < 0 or _is_huge(item):
+            effort -= _weight(item)
+            if effort < 0:
                 left_out += 1
                 continue
             member = plain(member) or {}
@@ -157,11 +165,32 @@ def bounded_metadata(metadata: Mapping[str, Any]) -> tuple[Mapping[str, Any], in
     return kept, left_out
 
 
-def _is_huge(value: object) -> bool:
-    """Whether a value is beyond the limit of metadata whatever is left out of it, so that nobody need look inside."""
-    if isinstance(value, (str, bytes)):
-        return len(value) > 4 * MAX_METADATA
-    return isinstance(value, (dict, list, tuple)) and len(value) > MAX_METADATA
+def _least(value: object) -> int:
+    """How many bytes of metadata a value takes at the very least, whatever is left out of it when it is cleaned."""
+    if not isinstance(value, str):
+        return values_in(value, MAX_METADATA) if type(value) in _NESTED else 1  # each takes one
+    if len(value) > 4 * MAX_METADATA:  # so long that nobody looks how much of it is NUL
+        return len(value)
+    if value.isascii():
+        return len(value) - value.count("\0")
+    # Two halves that are joined take four bytes, and six alone.
+    return len(value.encode("utf-8", "surrogatepass")) * 2 // 3 - value.count("\0")
+
+
+def _weight(value: object) -> int:
+    """How much there is to clean in a value: values, and characters of texts; beyond the limit it is not counted."""
+    weight = 0
+    level: list[Any] = [value]
+    while level and weight <= MAX_METADATA:
+        node = level.pop()
+        weight += 1
+        if isinstance(node, (str, bytes)):
+            weight += len(node)
+        elif isinstance(node, (dict, list, tuple, set, frozenset)):
+            weight += len(node)
+            if weight <= MAX_METADATA:
+                level += node.values() if isinstance(node, dict) else node
+    return weight
 
 
 def _is_plain(value: object) -> bool:

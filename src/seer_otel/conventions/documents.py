@@ -118,7 +118,7 @@ def document(fields: Fields, id_keys: tuple[str, ...] = (), room: int = MAX_META
     metadata = whole = _object(raw, room) or {}
     if flat:
         metadata = whole = {**whole, **flat}
-    if flat or not isinstance(raw, str) or may_hold_mark(raw):
+    if flat or not isinstance(raw, str) or len(raw) > room or may_hold_mark(raw):
         metadata = without_marks(whole)
     masked = len(metadata) != len(whole) or (not whole and is_redacted(raw))
     score = number(fields.get("score"))

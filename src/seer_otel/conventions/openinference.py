@@ -123,17 +123,20 @@ def user_message(attributes: Mapping[str, Any]) -> Query:
             messages.setdefault(number, {})[field.removeprefix("message.")] = value
     if not messages:
         return last_user_message(docs.output_elements(as_data(attributes.get(MESSAGES))))
-    ordered = []
-    for number in sorted(messages):
+    for number in sorted(messages, reverse=True):
         message = messages[number]
+        if not isinstance(message.get("role"), str):
+            continue
         parts = {
             number: value
             for number, field, value in _indexed(message, "contents")
             if field == "message_content.text"
         }
         content = message.get("content") or message_text([parts[number] for number in sorted(parts)])
-        ordered.append({"role": message.get("role"), "content": content})
-    return last_user_message(ordered)
+        found = last_user_message([{"role": message["role"], "content": content}])
+        if found != NO_QUERY:
+            return found
+    return NO_QUERY
 
 
 def embedding_model(attributes: Mapping[str, Any]) -> str | None:

@@ -24,7 +24,7 @@ _MAX_BEGINNING = (
     10_000  # characters of a text that are looked at for how a value begins that Python wrote down
 )
 _OTHER_ROLES = ("assistant", "ai", "system", "developer", "tool", "function")
-_ONE_WORD = re.compile(r"<[\w/!-]*>")
+_ONE_WORD = re.compile(r"<[\w/!-]{0,100}>")
 # What a framework writes where there was no input; it may also be typed, so it counts where nothing else does.
 _NO_INPUT = re.compile(r"null|none|undefined|\{\s*\}|\[\s*\]", re.IGNORECASE)
 _MAX_NO_INPUT = len("undefined")  # characters of a word among these

@@ -44,8 +44,10 @@ def usual(
         return None
     if kinds[3] == _NOTHING:
         return tuple(map(Document, contents, ids, objects, scores))
-    together = "\n".join(objects) if kinds[3] == _TEXTS else ""
-    if not together or len(together) > _MAX_USUAL or may_hold_mark(together):
+    if kinds[3] != _TEXTS or sum(map(len, objects)) > _MAX_USUAL:
+        return None
+    together = "\n".join(objects)
+    if may_hold_mark(together):
         return None
     try:
         metadata = list(map(orjson.loads, objects))
