@@ -91,7 +91,7 @@ def queued(
         memory.look()
     time.sleep(SETTLED)
     memory.look()
-    return {"held": memory.now, "peak": memory.peak, "waiting": seer.stats().held if seer else 0}
+    return {"held": memory.now, "peak": memory.peak}
 
 
 def memory(scale: Scale) -> list[Row]:
@@ -106,7 +106,6 @@ def memory(scale: Scale) -> list[Row]:
                 each.append(fresh("memory:queued", names=names, count=count, traced=traced))
         held = {name: [result["held"] for result in each] for name, each in found.items()}
         more = [both - batch for both, batch in zip(held["both"], held["batch"], strict=True)]
-        waiting = ", ".join(sorted({f"{result['waiting'] - 1:.0f}" for result in found["seer"]}))
         rows += [
             row(
                 "memory",
@@ -116,7 +115,6 @@ def memory(scale: Scale) -> list[Row]:
                 held["batch"],
                 "BatchSpanProcessor",
                 goal=Goal("ratio", "<=", 1.0),
-                note=f"{waiting} of {count} held",
             ),
             row(
                 "memory",

@@ -15,7 +15,7 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 from seer_otel import DropReason, Event, InMemoryTransport, Reply, SeerSpanProcessor, Stats
-from seer_otel.pipeline import losses
+from seer_otel.pipeline import losses, room
 from seer_otel.pipeline import pipeline as module
 
 MakeApp = Callable[..., Any]
@@ -237,15 +237,29 @@ def test_losses_beyond_memory(
 
 def test_the_queue_is_bounded_in_bytes(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large spans leave room for fewer of them in the queue."""
-    monkeypatch.setattr(module, "MAX_QUEUE_BYTES", 1024 * 1024)
-    monkeypatch.setattr(module, "MIN_ROOM", 32)
+    monkeypatch.setattr(room, "MAX_QUEUE_BYTES", 1024 * 1024)
+    monkeypatch.setattr(room, "MIN_ROOM", 32)
     app = make_app()
     app.turn()
-    assert app.pipeline._room > 500
+    assert app.pipeline._room.entries > 500
     for _ in range(200):
         app.tracer.start_span("large", attributes={"text": "x" * 50_000}).end()
     app.turn()
-    assert app.pipeline._room == 32
+    assert app.pipeline._room.entries == 32
+
+
+def test_the_queue_is_bounded_in_bytes_while_the_worker_waits(
+    make_app: MakeApp, gate: threading.Event, eventually: Eventually
+) -> None:
+    """Large spans leave room for fewer of them, too, while the worker, which knows their sizes, waits in a hook."""
+    app = make_app(redact=lambda event: gate.wait(20) and event)
+    one_trace(app, "holds the worker up")
+    eventually(lambda: not app.pipeline.queue and app.pipeline._working.locked())
+    text = "x" * 1_000_000
+    for _ in range(1_000):
+        app.tracer.start_span("large", attributes={"text": text}).end()
+    assert len(app.pipeline.queue) < 1_000 < app.processor.config.max_queue_size
+    gate.set()
 
 
 # --- Flush and shutdown ---

@@ -31,6 +31,7 @@ from ..stats import Counters, FlushResult, Stats
 from .buffer import ENDED, STARTED, Buffer, Limits, Release
 from .dispatch import Dispatch
 from .losses import LOOK, Losses, is_retrieval
+from .room import MEASURE, MIN_ROOM, Room
 from .sdk import attributes_of
 from .worker import Worker, on_fork, weakly
 
@@ -49,11 +50,6 @@ SHUTDOWN = 5.0
 """Seconds for a shutdown; with the flush at exit, where there is one."""
 IDLE = 5.0
 """Seconds between two looks at whether the pipeline is still there, while nothing is open."""
-MAX_QUEUE_BYTES = 64 * 1024 * 1024
-"""Bytes that the queue may hold, by the average size of the spans that went through it, as a hook cannot measure.
-Each span is in it twice: when it starts, and when it ends."""
-MIN_ROOM = 512
-"""Entries that always find room."""
 
 
 class Pipeline:
@@ -111,7 +107,7 @@ class Pipeline:
         self.worker = Worker(self.turn, self._exit_hook)
         self._inside: set[int] = set()
         self._last_span = 0.0
-        self._room = 0 if self._closed else config.max_queue_size
+        self._room = Room(0 if self._closed else config.max_queue_size)
 
     def _hold_spool(self) -> None:
         # No transaction may be in the middle when a fork copies this memory.
@@ -127,16 +123,19 @@ class Pipeline:
 
         A hook appends to `queue` by itself, which saves this call, unless the queue's length is a multiple of `LOOK`.
         """
-        if len(self.queue) >= self._room and not self._closed and self._losses.note(span, phase):
+        length = len(self.queue)
+        if length >= self._room.entries and not self._closed and self._losses.note(span, phase):
             return
         self.check_process()
         if self._sends_at_once:
             self.queue.append(span)
             if phase is ENDED and (span.parent is None or span.parent.is_remote):
                 self._send_at_once()
-        elif len(self.queue) >= self._room:
+        elif length >= self._room.entries:
             self._lose(span, phase)
         else:
+            if length > MIN_ROOM and not length % MEASURE:
+                self._room.measure(self.queue)
             self.queue.append(span)
             if self.worker.parked:
                 self.worker.wake()
@@ -209,7 +208,8 @@ class Pipeline:
             if self._closed or not alone:
                 return  # what a signal handler interrupted, or the flush at exit, sends the rest
             deadline = self._clock() + (self._grace if timeout is None else timeout)
-            self._closed, self._room, self._sends_at_once = True, 0, False
+            self._closed, self._sends_at_once = True, False
+            self._room.close()
             self._turn_here(deadline, self._buffer.flush)
             self._outbox.close(deadline)
         self.worker.end()
@@ -308,8 +308,7 @@ class Pipeline:
                 self._dispatch.send(released)
         self._losses.account(self._buffer, self._counters, self._notices, now)
         if not self._closed:
-            room = max(MIN_ROOM, 2 * MAX_QUEUE_BYTES // self._buffer.average_size)
-            self._room = min(self.config.max_queue_size, room)
+            self._room.renew(self._buffer.average_size)
         self._outbox.tend()
         for released in chain(self._buffer.overdue(now), release() if release is not None else ()):
             self._dispatch.send(released)
