@@ -84,11 +84,6 @@ def queued(
         traced_by.start_span("bench", attributes=spans.retrieval(number, documents, text)).end()
         if number % 50 == 0:
             memory.look()
-    seer = next((each for each in made if isinstance(each, SeerSpanProcessor)), None)
-    until = time.monotonic() + 30
-    while seer is not None and seer.stats().seen <= count and time.monotonic() < until:
-        time.sleep(0.01)
-        memory.look()
     time.sleep(SETTLED)
     memory.look()
     return {"held": memory.now, "peak": memory.peak}
