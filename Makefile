@@ -12,7 +12,10 @@ PURE_FILES = $(subst $(EMPTY) ,$(COMMA),$(foreach module,$(PURE),*/seer_otel/$(m
 # Files that say, for the type checker, how the public names are used.
 TYPED_TESTS = $(wildcard tests/typing tests/typing*.py tests/test_typing*.py)
 
-.PHONY: help test lint format demo bench fuzz reliability pins clean
+# The labelled sets that the default evaluator is fitted on.
+EVAL ?= ../shared/eval
+
+.PHONY: help test lint format demo bench fuzz reliability fit pins clean
 
 help:
 	@echo "make demo    a traced application, its events and their evaluation, all on this machine;"
@@ -24,6 +27,8 @@ help:
 	@echo "make fuzz    hostile and giant spans, in a quarter of an hour; make fuzz ARGS='--only readers' is some of it"
 	@echo "make reliability"
 	@echo "             the fault tests, in about three minutes; writes what they find to docs/reliability.md"
+	@echo "make fit     fits the default evaluator on the labelled sets in EVAL=FOLDER, in a few minutes; writes its model"
+	@echo "             and its accuracy report; make fit ARGS=--check says whether they are as they would be written"
 	@echo "make pins    writes constraints.txt anew: the newest versions that fit pyproject.toml"
 	@echo "make clean   removes what these targets made"
 
@@ -59,6 +64,9 @@ fuzz:
 reliability:
 	@set -e; python=$$($(ENVIRONMENT) dev); exec $$python -m pytest -m e2e tests/e2e/faults --write-table \
 		--ignore=tests/e2e/faults/test_document.py $(ARGS)
+
+fit:
+	@set -e; python=$$($(ENVIRONMENT) fit --without-wheel); exec $$python scripts/fit_evaluator.py $(EVAL) $(ARGS)
 
 pins:
 	@python3 scripts/environment.py pins

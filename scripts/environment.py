@@ -39,6 +39,7 @@ ENVIRONMENTS = {
     "bench": (("bench",), (), PINNED),
     "fuzz": (("fuzz",), (), PINNED),
     "demo": (("demo",), ("local",), PINNED),
+    "fit": (("fit",), ("local",), PINNED),
 }
 NEEDS_3_11 = {"frameworks"}
 

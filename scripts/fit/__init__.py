@@ -1,0 +1,1 @@
+"""How the model of the evaluator `lexical` comes about; `scripts/fit_evaluator.py` runs it."""

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seer_otel.evaluation.evaluators import stems
+from seer_otel.evaluation.evaluators.words import sentences, stem
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [
+        "write writes writing wrote written",
+        "direct directed directs directing",
+        "city cities",
+        "hop hopped hopping hops",
+        "hope hoped hoping hopes",
+        "begin began begun",
+        "agree agreed agrees",
+        "configure configured configures configuring",
+    ],
+)
+def test_forms_of_one_word_have_one_stem(forms: str) -> None:
+    """Inflection does not keep a passage from being found, be it regular or not."""
+    assert len({stem(form) for form in forms.split()}) == 1
+
+
+@pytest.mark.parametrize("pair", ["found find", "bus but", "number numb", "planet plane"])
+def test_what_must_stay_apart(pair: str) -> None:
+    """Words that mean different things and look alike."""
+    one, other = pair.split()
+    assert stem(one) != stem(other)
+
+
+def test_accents_and_case_do_not_matter() -> None:
+    """Both spellings of a name are one stem."""
+    assert stems("Beyoncé in ZÜRICH") == stems("beyonce IN Zurich")
+
+
+def test_scripts_without_spaces_are_split_into_signs() -> None:
+    """Chinese, Japanese and Thai texts can overlap in part."""
+    assert set(stems("東京はどこ")) & set(stems("東京は日本にある"))
+    assert len(stems("東京")) == 2
+
+
+def test_a_text_without_sentences_is_cut_into_pieces() -> None:
+    """A table or a log does not pass for one sentence that holds everything."""
+    parts = sentences("word " * 1000)
+    assert len(parts) > 10
+    assert sum(map(len, parts)) == 1000
+
+
+@given(st.text(max_size=300))
+def test_sentences_and_stems_hold_the_same_words(text: str) -> None:
+    """However a text is cut, no word is lost or made up."""
+    assert [stem(word) for part in sentences(text) for word in part] == stems(text)
