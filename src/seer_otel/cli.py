@@ -48,6 +48,25 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
         help=f"key that clients must send; better set {KEY_VARIABLE}, which other users of this machine cannot see "
         "(default: none; needed when the host is not loopback)",
     )
+    parser.add_argument(
+        "--evaluator", default="lexical", metavar="NAME", help="what judges retrievals (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rejudge",
+        action="store_true",
+        help="have this evaluator judge what another one, or another version of it, has judged before, too",
+    )
+    parser.add_argument(
+        "--keep-days",
+        type=_days,
+        metavar="N",
+        help="delete traces whose last event is older; their figures stay in the trends (default: keep everything)",
+    )
+    parser.add_argument(
+        "--trace-url",
+        metavar="URL",
+        help="where a trace is in your own tracing UI, for a link on its page: https://ui.example/t/{trace_id}",
+    )
 
 
 def _show_options(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +90,42 @@ def _show_options(parser: argparse.ArgumentParser) -> None:
         help="only the trace whose id begins with ID, in full: all passages, gold documents, metadata, span ids",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object a line for each event")
+
+
+def _delete_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--trace", required=True, metavar="ID", help="the whole id, as `seer-otel show` prints it"
+    )
+    parser.add_argument(
+        "--data",
+        default=DEFAULT_FOLDER,
+        metavar="DIR",
+        help="folder of the events, as `seer-otel serve` prints it (default: %(default)s)",
+    )
+
+
+def _evaluate_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="labelled retrievals, one JSON object a line"
+    )
+    parser.add_argument(
+        "--evaluator", default="lexical", metavar="NAME", help="what judges them (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        help="write the report and each example there, too; an interrupted run goes on when started again",
+    )
+
+
+def _replay_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="DATASET", help="labelled retrievals, one JSON object a line")
+    parser.add_argument(
+        "--dataset",
+        metavar="NAME",
+        help="value of `dataset` in each event's metadata (default: the file's name)",
+    )
+    parser.add_argument("--endpoint", metavar="URL", help="where to send (default: SEER_INGESTION_URL)")
 
 
 def _doctor_options(parser: argparse.ArgumentParser) -> None:
@@ -122,6 +177,27 @@ COMMANDS = (
     Command("serve", "run the local backend", _serve_options, "seer_otel.local.serve", "local"),
     Command("show", "show what the local backend received", _show_options, "seer_otel.local.show", "local"),
     Command(
+        "delete",
+        "delete a trace from the local backend",
+        _delete_options,
+        "seer_otel.local.delete_command",
+        "local",
+    ),
+    Command(
+        "evaluate",
+        "measure retrievals and an evaluator against labels",
+        _evaluate_options,
+        "seer_otel.evaluation.evaluate_command",
+        "local",
+    ),
+    Command(
+        "replay",
+        "send labelled retrievals to a backend",
+        _replay_options,
+        "seer_otel.evaluation.replay_command",
+        "local",
+    ),
+    Command(
         "doctor",
         "say what would happen under these settings",
         _doctor_options,
@@ -171,6 +247,10 @@ def _sentence(text: str) -> str:
 
 def _port(text: str) -> int:
     return _between(text, 0, 65_535)
+
+
+def _days(text: str) -> int:
+    return _between(text, 1, 36_500)
 
 
 def _count(text: str) -> int:
