@@ -139,12 +139,12 @@ class MultiHopEngine(BaseQueryEngine):
 
 
 def build(passages: Mapping[str, str]) -> dict[str, BaseQueryEngine]:
-    """Index `passages` (id: text) and return the query engines over it: "plain", "wide" and "multi-hop"."""
+    """Index `passages` (id: text) and return the query engines over it: "single-hop", "wide" and "multi-hop"."""
     model, embedding = QuotingModel(), WordEmbedding.of(passages.values())
     nodes = [TextNode(id_=name, text=text) for name, text in passages.items()]
     index = VectorStoreIndex(nodes, embed_model=embedding)
     return {
-        "plain": index.as_query_engine(llm=model, similarity_top_k=TOP_K),
+        "single-hop": index.as_query_engine(llm=model, similarity_top_k=TOP_K),
         "wide": index.as_query_engine(llm=model, similarity_top_k=60),
         "multi-hop": MultiHopEngine(index, model, WordReranker(embedding=embedding)),
     }

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import re
 import select
 import subprocess
 import sys
 import time
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -46,13 +48,20 @@ def test_once(tmp_path: Path) -> None:
     )
     assert received is not None
     assert received[1] == received[2]
-    assert counts["Questions asked"] == "60"
-    assert int(counts["Sampled out"]) == 60 - int(received[3])
-    assert counts["Sampled out"] == "7"  # in each run, as the ids are the same
+    assert counts["Questions asked"] == "121"
+    assert int(counts["Sampled out"]) == 121 - int(received[3])
+    assert counts["Sampled out"] == "23"  # in each run, as the ids are the same
     assert counts["Final contexts"] == received[3]
     assert counts["Lost"] == "0"
     assert counts["Passages cut"] == "10"
-    assert 70 < int(counts["Mean GT recall"]) < 90
+    variants = re.findall(
+        r"^(\S+-hop) +(\d+) +(\d+)% .* (\d+) +(\d+)% +(\d+)%$", finished.stdout, re.MULTILINE
+    )
+    assert [variant[0] for variant in variants] == ["single-hop", "multi-hop"]
+    assert all(50 < int(recall) < 100 for variant in variants for recall in (variant[2], variant[4]))
+    assert int(variants[0][4]) < int(
+        variants[1][4]
+    )  # looking up a second time is worth it, as the labels say
     assert not re.search(" $", finished.stdout, re.MULTILINE)
     assert "Ctrl-C" not in finished.stdout
     assert "Wrong" not in finished.stdout
@@ -88,8 +97,13 @@ def test_terminal(tmp_path: Path) -> None:
     )
     os.close(there)
     try:
-        shown = read_until(here, "Ctrl-C stops it")
+        shown = read_until(here, "until Ctrl-C")
         assert demo.poll() is None
+        pages = re.findall(r"^  (http://\S+)\r?$", shown, re.MULTILINE)
+        assert len(pages) == 2
+        for page in pages:
+            with urllib.request.urlopen(page, timeout=20) as answer:
+                assert b"multi-hop" in answer.read()
         os.killpg(demo.pid, 2)
         assert demo.wait(20) == 0
     finally:
@@ -111,43 +125,51 @@ def read_until(terminal: int, text: str) -> str:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The demo's module, not run."""
-    spec = importlib.util.spec_from_file_location("demo_run", DEMO / "run.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "demo_run", module)
-    spec.loader.exec_module(module)
-    return module
+def demo(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The demo's report, as its modules find each other."""
+    names = ("questions", "server", "report")
+    monkeypatch.syspath_prepend(str(DEMO))
+    yield importlib.import_module("report")
+    for name in names:
+        sys.modules.pop(name, None)
 
 
 def final(trace_id: int, **more: Any) -> dict[str, Any]:
     event = {"trace_id": f"{trace_id:032x}", "task": "q", "context": [{"id": "a"}], "is_final_context": True}
-    event["ground_truth"] = {"gold_doc_ids": ["a"]}
-    return {"event": event, "gt_recall": 1.0, "gt_precision": 1.0, **more}
+    event |= {"ground_truth": {"gold_doc_ids": ["a"]}, "metadata": {"feature_flag": "single-hop"}}
+    judged = {"task": {"evaluator": "lexical 1", "recall": 1.0, "precision": 1.0, "f1": 1.0}}
+    line = {"record_id": "rec_1", "state": "judged", "is_final": True, "judged": judged, "event": event}
+    return {**line, "gt_recall": 1.0, "gt_precision": 1.0, **more}
 
 
-def test_report_of_what_is_right(run: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    """All expected events, each trace with its final context and labels scored: the report is good."""
-    asked = [run.Asked("q", 1, "plain", ("a",))]
+def ran(demo: ModuleType, stats: Stats) -> Any:
+    return demo.Ran([demo.Asked("q", 1, "single-hop", ("a",))], stats, ["a note"], 1.0)
 
-    assert run.report(asked, Stats(), [], [final(1)]) is True
+
+def test_report_of_what_is_right(demo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """All expected events, each trace with its final context, judged, and labels scored: the report is good."""
+    assert demo.report(ran(demo, Stats()), [final(1)]) is True
     assert "Wrong" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     "events",
-    [[], [final(1), final(1)], [final(1), final(2)], [final(1, gt_recall=None)]],
-    ids=["missing", "twice", "unexpected", "without a score"],
+    [
+        [],
+        [final(1), final(1)],
+        [final(1), final(2)],
+        [final(1, gt_recall=None)],
+        [final(1, state="failed", judged={})],
+    ],
+    ids=["missing", "twice", "unexpected", "without a score", "not judged"],
 )
 def test_report_of_what_is_wrong(
-    events: list[dict[str, Any]], run: ModuleType, capsys: pytest.CaptureFixture[str]
+    events: list[dict[str, Any]], demo: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is missing, comes twice, was sampled out or has no score is named, and the report is bad."""
+    """What is missing, comes twice, was sampled out, was not judged or has no score is named: the report is bad."""
     lost = Stats(dropped={DropReason.REJECTED: 1})
 
-    assert run.report([run.Asked("q", 1, "plain", ("a",))], lost, ["a note"], events) is False
+    assert demo.report(ran(demo, lost), events) is False
     shown = capsys.readouterr().out
     assert "Wrong: " in shown
     assert "Note: a note" in shown
