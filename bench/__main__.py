@@ -17,6 +17,7 @@ import traceback
 from pathlib import Path
 
 from . import report
+from .backend import backend
 from .encoding import encoding
 from .figure import Row, Scale
 from .hooks import drop, hooks
@@ -35,6 +36,7 @@ FIGURES = {
     "memory": memory,
     "traces": traces,
     "imports": imports,
+    "backend": backend,
     "peers": peers,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import signal
 import subprocess
@@ -12,14 +13,20 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import httpx
 import pytest
 import uvicorn
 
 from seer_otel.local.app import create_app
+from seer_otel.local.inbox import ROOM
+from seer_otel.local.judge import Judge, count_pending
 from seer_otel.local.serve import _listen
 from seer_otel.local.store import Store
+
+from .waiting import wait_until
 
 Serving = Callable[..., "Process"]
 
@@ -33,11 +40,10 @@ class Backend:
 
 
 @contextmanager
-def _in_thread(folder: Path, key: str | None = None) -> Iterator[Backend]:
+def _in_thread(folder: Path, key: str | None = None, room: int = ROOM) -> Iterator[Backend]:
     with closing(Store(folder)) as store, _listen("127.0.0.1", 0, None) as listener:
-        server = uvicorn.Server(
-            uvicorn.Config(create_app(store, key), log_config=None, lifespan="off", ws="none")
-        )
+        app = create_app(store, key, room)
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", ws="none"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
@@ -59,6 +65,42 @@ def locked_backend(tmp_path: Path) -> Iterator[Backend]:
     """A backend whose key is `seer_test_key`."""
     with _in_thread(tmp_path / "locked", "seer_test_key") as running:
         yield running
+
+
+@pytest.fixture
+def small_backend(tmp_path: Path) -> Iterator[Backend]:
+    """A backend in which two events can wait for the writer."""
+    with _in_thread(tmp_path / "small", room=2) as running:
+        yield running
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module `stand_in`, which other processes find, too."""
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    return importlib.import_module("stand_in")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store."""
+    with closing(Store(tmp_path / "store")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def judging() -> Iterator[Callable[..., Judge]]:
+    """`judging(store, make, **settings)` starts a judge, and waits until nothing is pending."""
+    with ExitStack() as stack:
+
+        def start(store: Store, make: Any, **settings: Any) -> Judge:
+            judge = Judge(store, make, **settings)
+            judge.start()
+            stack.callback(judge.stop)
+            wait_until(lambda: count_pending(store.engine) == 0)
+            return judge
+
+        yield start
 
 
 @dataclass

@@ -3,15 +3,19 @@ from __future__ import annotations
 import json
 import socket
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 
 from seer_otel.event import Event, Passage, encode
-from seer_otel.local.app import MAX_BODY
+from seer_otel.local.log import MAX_BODY
+from seer_otel.local.migrations import HEAD
+from seer_otel.local.tables import arrivals
 
 if TYPE_CHECKING:
     from conftest import Backend
@@ -85,6 +89,8 @@ def test_no_event(backend: Backend) -> None:
     error = refused(post(backend, json.dumps({"task": "a", "context": context})), 422, "invalid_event")
     assert error["field"] == "context[3].text"
     assert "4000" in error["message"]
+    error = refused(post(backend, json.dumps({"task": "a", "context": ["b"] * 51})), 422, "invalid_event")
+    assert error["field"] == "context"
     assert "field" not in refused(post(backend, b"[]"), 422, "invalid_event")
     assert stored(backend) == 0
 
@@ -112,8 +118,11 @@ def test_other_paths_and_methods(backend: Backend) -> None:
 
 
 def test_health(backend: Backend) -> None:
-    """The health page answers 200."""
-    assert httpx.get(f"{backend.url}/healthz").json() == {"status": "ok"}
+    """The health page answers 200 with the schema, and how many events wait to be judged."""
+    assert httpx.get(f"{backend.url}/healthz").json() == {"status": "ok", "schema": HEAD, "pending": 0}
+    post(backend, b'{"task": "question", "context": [], "sample_rate": 1.0}')
+    post(backend, b'{"task": "question", "context": [], "sample_rate": 0.0}')
+    assert httpx.get(f"{backend.url}/healthz").json()["pending"] == 1
 
 
 def padded(size: int) -> bytes:
@@ -187,3 +196,112 @@ def test_storage_that_fails(backend: Backend) -> None:
     with closing(sqlite3.connect(backend.store.path)) as connection:
         connection.execute("DROP TABLE events")
     assert "no such table" in refused(post(backend), 503, "storage_failed")["message"]
+
+
+def test_many_at_once(backend: Backend) -> None:
+    """Events of many connections are all stored, each under the id in its own answer, and a bad one harms none."""
+    answers: dict[str, str] = {}
+
+    def send(sender: int) -> None:
+        with httpx.Client(base_url=backend.url, headers=JSON) as client:
+            for number in range(20):
+                task = f"{sender}-{number}"
+                response = client.post("/v1/log", json={"task": task, "context": ["a" * 1_000]})
+                answers[response.json()["record_id"]] = task
+                assert client.post("/v1/log", content="{").status_code == 400
+
+    threads = [threading.Thread(target=send, args=(sender,)) for sender in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 160
+    there = {record.record_id: record.event().task for [record] in backend.store.traces(1_000)}
+    assert there == answers
+
+
+def test_a_full_queue(small_backend: Backend) -> None:
+    """While the disk is busy as many events wait as there is room for; the others are 429 and told when to return."""
+    answers: list[httpx.Response] = []
+
+    def send() -> None:
+        answers.append(httpx.post(f"{small_backend.url}/v1/log", content=SMALL, headers=JSON, timeout=60))
+
+    threads = [threading.Thread(target=send) for _ in range(10)]
+    with closing(sqlite3.connect(small_backend.store.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for thread in threads:
+            thread.start()
+        pause = threading.Event()
+        while len(answers) < 7:  # one is being written, two wait
+            pause.wait(0.01)
+        for answer in answers:
+            refused(answer, 429, "queue_full")
+            assert int(answer.headers["retry-after"]) >= 1
+        other.execute("ROLLBACK")
+    for thread in threads:
+        thread.join()
+    assert sorted(answer.status_code for answer in answers) == [200] * 3 + [429] * 7
+    assert stored(small_backend) == 3
+
+
+def test_what_came_in_is_counted(backend: Backend) -> None:
+    """Accepted, repeated and refused requests are counted by what they were answered."""
+    post(backend, Idempotency_Key="k")
+    post(backend, Idempotency_Key="k")
+    post(backend, b"{")
+    post(backend, b"[]")
+    post(backend, Content_Type="text/plain")
+    post(backend, path="/v1/logs")
+    post(backend)
+    counts: dict[str, int] = {}
+    with backend.store.engine.connect() as connection:
+        for row in connection.execute(sa.select(arrivals)):
+            counts[row.outcome] = counts.get(row.outcome, 0) + row.n
+    assert counts == {
+        "accepted": 2, "duplicate": 1, "invalid_json": 1, "invalid_event": 1, "unsupported_media_type": 1,
+        "not_found": 1,
+    }  # fmt: skip
+
+
+def test_deleting_a_trace(backend: Backend) -> None:
+    """A trace is deleted by its id, once; an event without a trace by its record id."""
+    trace = "a" * 32
+    post(backend, json.dumps({"task": "a", "context": [], "trace_id": trace}))
+    record_id = post(backend).json()["record_id"]
+    for name in (trace, record_id):
+        assert httpx.delete(f"{backend.url}/v1/traces/{name}").json() == {"deleted": True}
+        refused(httpx.delete(f"{backend.url}/v1/traces/{name}"), 404, "not_found")
+    assert stored(backend) == 0
+
+
+def test_deleting_needs_the_key(locked_backend: Backend) -> None:
+    """With a key configured, nothing but the ingest and health is answered without it; a browser may send it, too."""
+    event = json.dumps({"task": "a", "context": [], "trace_id": "a" * 32})
+    assert post(locked_backend, event, Authorization="Bearer seer_test_key").status_code == 200
+    url = f"{locked_backend.url}/v1/traces/{'a' * 32}"
+    for credentials in (None, ("any", "wrong"), ("seer_test_key", "")):
+        response = httpx.delete(url, auth=credentials)
+        refused(response, 401, "unauthorized")
+        assert response.headers["www-authenticate"].startswith("Basic ")
+        assert httpx.get(locked_backend.url, auth=credentials).status_code == 401
+    refused(httpx.delete(url, headers={"Authorization": "Basic !"}), 401, "unauthorized")
+    assert httpx.delete(url, auth=("any", "seer_test_key")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 404),
+        ("127.0.0.1:1", 404),
+        ("[::1]:80", 404),
+        ("a.localhost", 404),
+        ("evil.example", 403),
+    ],
+)
+def test_the_name_that_a_browser_asked_for(backend: Backend, host: str, status: int) -> None:
+    """Without a key only requests under a name of this machine may read or delete; events may come under any."""
+    response = httpx.delete(f"{backend.url}/v1/traces/none", headers={"Host": host})
+    assert response.status_code == status
+    assert httpx.get(f"{backend.url}/healthz", headers={"Host": host}).status_code == 200
+    assert post(backend, Host=host).status_code == 200

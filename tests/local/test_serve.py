@@ -13,10 +13,15 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
+import sqlalchemy as sa
 
 from seer_otel import cli
+from seer_otel.local.schema import parse
 from seer_otel.local.serve import _listen
 from seer_otel.local.store import Store
+from seer_otel.local.tables import arrivals
+
+from .waiting import wait_until
 
 if TYPE_CHECKING:
     from conftest import Process, Serving
@@ -179,3 +184,39 @@ def test_the_socket_names_its_protocol() -> None:
     """The listening socket is one on whose connections asyncio switches Nagle's delay off."""
     with _listen("127.0.0.1", 0, None) as listener:
         assert listener.proto == socket.IPPROTO_TCP
+
+
+def test_an_evaluator_that_there_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An unknown evaluator is one line that names the choices, and status 2, before anything is made."""
+    assert cli.main(["serve", "--port", "0", "--data", str(tmp_path / "data"), "--evaluator", "none"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "lexical" in err
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "36501", "many"])
+def test_days_that_make_no_sense(days: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Days to keep are from 1 to a hundred years."""
+    with pytest.raises(SystemExit):
+        cli.main(["serve", "--keep-days", days])
+    assert "--keep-days" in capsys.readouterr().err
+
+
+@pytest.mark.e2e
+def test_what_is_too_old_goes_by_itself(serving: Serving, tmp_path: Path) -> None:
+    """With --keep-days a running server deletes what is older, and what was refused is counted in any case."""
+    folder = tmp_path / "data"
+    with closing(Store(folder)) as store:
+        for year in (2020, 2990):
+            body = json.dumps({"task": "a", "context": [], "created_at": f"{year}-01-01T00:00:00Z"})
+            store.add(parse(body), body)
+        server = serving(folder, "--keep-days", "30")
+        assert httpx.post(f"{server.url}/v1/log", content="{", headers=HEADERS).status_code == 400
+
+        def refused() -> int:
+            with store.engine.connect() as connection:
+                query = sa.select(sa.func.count()).where(arrivals.c.outcome == "invalid_json")
+                return connection.execute(query).scalar() or 0
+
+        wait_until(lambda: len(ids(folder)) == 1 and refused() == 1)

@@ -17,8 +17,10 @@ from rich.cells import cell_len
 
 from seer_otel import cli
 from seer_otel.local.schema import parse
-from seer_otel.local.show import LEGEND, printable
+from seer_otel.local.show import JUDGED_LEGEND, LEGEND, printable
 from seer_otel.local.store import Store
+
+from .histories import judge_all
 
 FIRST, SECOND = "a" * 32, "b" * 32
 LOST = "Attributes that the span lost, so documents may be missing: 7. Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT."
@@ -135,6 +137,7 @@ def test_a_trace_in_full(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         "      Missing: d8",
         "      Right answer: yes",
         "      GT recall 67%, GT precision 33%",
+        "      State: not judged yet; a running `seer-otel serve` does so",
         "      Metadata:",
         "        user: u1",
         '        nested: {"a": [1]}',
@@ -217,8 +220,11 @@ def test_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [line["event"].get("span_name") for line in lines] == [None, "hop_1", "hop_2"]
     assert lines[0]["event"] == {"task": "\u00fc \x9b \u2028", "context": [], "unknown": {"kept": True}}
     assert lines[1].keys() == {
-        "record_id", "received_at", "created_at", "gt_recall", "gt_precision", "gt_f1", "event"
+        "record_id", "received_at", "created_at", "gt_recall", "gt_precision", "gt_f1", "is_final", "state", "judged",
+        "event",
     }  # fmt: skip
+    assert [line["is_final"] for line in lines] == [True, False, True]
+    assert {line["state"] for line in lines} <= {"pending", "sampled_out"}
     assert [line["gt_recall"] for line in lines] == [None, 0.5, 0.0]
 
 
@@ -331,3 +337,45 @@ def test_a_pipe_of_few_characters(tmp_path: Path) -> None:
         out, err = shown.communicate()
     assert b"Question: \\u65e5\\u672c" in out
     assert (shown.returncode, err) == (0, b"")
+
+
+def test_what_was_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the evaluator says stands with each event, with what is missing, or why there is nothing."""
+    whole = {"trace_id": FIRST, "sample_rate": 1.0}
+    add(tmp_path, "what is it", ["what", "no"], subquery="what", created_at="2026-01-01T00:00:01Z", **whole)
+    add(tmp_path, "raise", created_at="2026-01-01T00:00:02Z", **whole)
+    with closing(Store(tmp_path)) as store:
+        judge_all(store)
+    lines = show(capsys, tmp_path).splitlines()
+    assert lines[6:12] == [
+        "      - no",
+        "      Judged: recall 33%, precision 50%",
+        "      Not found: is",
+        "      Not found: it",
+        "      Judged by what was asked: recall 100%, precision 50%",
+        "   2  retrieval  00:00:02.000  no passages  << final context (last by time)",
+    ]
+    assert lines[12] == "      Judged: not evaluated: ValueError: asked to"
+    assert lines[-1] == JUDGED_LEGEND.format("stand-in 1")
+    first, second = (json.loads(line)["judged"] for line in show(capsys, tmp_path, "--json").splitlines())
+    assert first["task"] == {
+        "evaluator": "stand-in 1",
+        "recall": pytest.approx(1 / 3),
+        "precision": 0.5,
+        "f1": pytest.approx(0.4),
+        "ndcg": None,
+        "sufficiency": 0.0,
+        "missing": ["is", "it"],
+    }
+    assert (first["subquery"]["recall"], first["subquery"]["missing"]) == (1.0, [])
+    assert (second["task"]["recall"], second["task"]["error"]) == (None, "ValueError: asked to")
+
+
+@pytest.mark.parametrize(("rate", "words"), [(0.0, "sampled out"), (1.0, "not judged yet")])
+def test_what_was_not_judged(
+    rate: float, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In full, an event without a judgement says why."""
+    add(tmp_path, trace_id=FIRST, sample_rate=rate)
+    [line] = [line for line in show(capsys, tmp_path, "--trace", "aa").splitlines() if "State: " in line]
+    assert words in line

@@ -101,7 +101,7 @@ def test_an_event_without_a_time_has_the_time_it_came(tmp_path: Path) -> None:
 
 def test_a_commit_is_on_the_disk(tmp_path: Path) -> None:
     """SQLite writes ahead and waits for the disk at each commit."""
-    with closing(Store(tmp_path)) as store, store._engine.connect() as connection:
+    with closing(Store(tmp_path)) as store, store.engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
 

@@ -77,20 +77,23 @@ class LoggedEvent(Struct):
         return [LoggedPassage(item) if isinstance(item, str) else item for item in self.context]
 
 
-def parse(body: bytes) -> LoggedEvent:
+def text_of(body: bytes) -> str:
+    """Return a body as text. Raises NotJsonError where it is not UTF-8."""
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise NotJsonError(str(error)) from None
+
+
+def parse(body: bytes | str) -> LoggedEvent:
     """Read one event.
 
     Raises:
         NotJsonError: `body` is not one JSON value in UTF-8, or nested deeper than `MAX_NESTING`.
         InvalidEventError: it breaks the schema or a limit.
     """
-    # Two steps, so that a body cut in the middle is never mistaken for a wrong field.
-    data = _decode(body)
-    try:
-        event = msgspec.convert(data, LoggedEvent)
-    except msgspec.ValidationError as error:
-        message, _, path = str(error).partition(" - at `$")
-        raise InvalidEventError(message, path.rstrip("`").lstrip(".") or None) from None
+    text = text_of(body) if isinstance(body, bytes) else body
+    event = _usual(text) or _checked(text)
     if not event.task.strip():
         raise InvalidEventError("Expected text that is not blank", "task")
     if event.created_at is not None:
@@ -101,10 +104,33 @@ def parse(body: bytes) -> LoggedEvent:
     return event
 
 
-def _decode(body: bytes) -> object:
+_event = msgspec.json.Decoder(LoggedEvent)
+
+
+def _usual(text: str) -> LoggedEvent | None:
+    """Read a good event with few levels and lists, in a third of the time; None for whatever needs a closer look."""
+    if text.count("{") + text.count("[") > MAX_NESTING:
+        return None
     try:
-        data = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _event.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def _checked(text: str) -> LoggedEvent:
+    # Two steps, so that a body cut in the middle is never mistaken for a wrong field.
+    data = _decode(text)
+    try:
+        return msgspec.convert(data, LoggedEvent)
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).partition(" - at `$")
+        raise InvalidEventError(message, path.rstrip("`").lstrip(".") or None) from None
+
+
+def _decode(text: str) -> object:
+    try:
+        data = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
         raise NotJsonError(str(error)) from None
     except RecursionError:
         raise NotJsonError(_TOO_DEEP) from None

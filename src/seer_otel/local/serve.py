@@ -11,13 +11,19 @@ import shlex
 import signal
 import socket
 import sys
+from functools import partial
 from pathlib import Path
 
 import uvicorn
 from sqlalchemy.exc import SQLAlchemyError
 
+from seer_otel.evaluation.evaluators import evaluator
 from seer_otel.local import KEY_VARIABLE
 from seer_otel.local.app import create_app
+from seer_otel.local.judge import Judge, ask_again
+from seer_otel.local.migrations import NewerSchemaError
+from seer_otel.local.pages.links import check
+from seer_otel.local.retention import Upkeep
 from seer_otel.local.store import Store
 
 GRACE = 5
@@ -28,7 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until Ctrl-C or SIGTERM; return the exit status: 1 for what the system refuses, 2 for a bad setting."""
     key = (arguments.key or os.environ.get(KEY_VARIABLE, "")).strip() or None
     folder = Path(arguments.data).expanduser()
+    make = partial(evaluator, arguments.evaluator)
     try:
+        trace_url = _trace_url(arguments.trace_url)
+        make()
         listener = _listen(arguments.host, arguments.port, key)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
@@ -39,11 +48,25 @@ def run(arguments: argparse.Namespace) -> int:
     with listener:
         try:
             store = Store(folder)
-        except (OSError, SQLAlchemyError) as error:
+        except (OSError, SQLAlchemyError, NewerSchemaError) as error:
             return _failed(f"cannot store events in {folder}: {getattr(error, 'orig', error)}")
-        with contextlib.closing(store):
+        with contextlib.ExitStack() as running:
+            running.callback(store.close)
+            judge, upkeep = Judge(store, make), Upkeep(store, arguments.keep_days)
+            for each in (judge, upkeep):
+                running.callback(each.stop)
+                each.start()
+            if arguments.rejudge:
+                ask_again(store, judge.evaluator_id)
             _announce(listener, arguments.host, store, key)
-            return _serve(listener, store, key)
+            return _serve(listener, store, key, trace_url)
+
+
+def _trace_url(template: str | None) -> str | None:
+    try:
+        return template and check(template)
+    except ValueError as error:
+        raise ValueError(f"--trace-url: {error}") from None
 
 
 def _listen(host: str, port: int, key: str | None) -> socket.socket:
@@ -93,9 +116,9 @@ def _announce(listener: socket.socket, host: str, store: Store, key: str | None)
     sys.stdout.flush()
 
 
-def _serve(listener: socket.socket, store: Store, key: str | None) -> int:
+def _serve(listener: socket.socket, store: Store, key: str | None, trace_url: str | None) -> int:
     config = uvicorn.Config(
-        create_app(store, key),
+        create_app(store, key, trace_url=trace_url),
         log_config=None,
         log_level="warning",
         access_log=False,

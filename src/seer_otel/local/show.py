@@ -19,10 +19,13 @@ from rich.text import Text
 from sqlalchemy.exc import SQLAlchemyError
 
 from seer_otel.evaluation.metrics import RetrievalScores, retrieval_scores
-from seer_otel.event import MAX_PASSAGES, MAX_TEXT, METADATA_CUT, PASSAGES_CUT, TEXTS_CUT
 from seer_otel.local import DEFAULT_FOLDER
+from seer_otel.local.marks import notes
+from seer_otel.local.migrations import NewerSchemaError
+from seer_otel.local.records import Record, Verdict
 from seer_otel.local.schema import LoggedEvent, LoggedPassage
-from seer_otel.local.store import FILE_NAME, Record, Store
+from seer_otel.local.store import FILE_NAME, Store
+from seer_otel.local.tables import State
 
 PASSAGES_SHOWN = 3
 QUESTION_SHOWN = 240
@@ -40,24 +43,13 @@ LEGEND = (
     "GT recall: share of the gold documents retrieved; "
     "GT precision: share of the retrieved documents that is gold."
 )
-_PARTIAL = "seer_otel.partial"
-# What the marks of our client in an event's metadata say; a mark is shown where its value is not empty.
-_MARKS = {
-    PASSAGES_CUT: f"Passages left out, as at most {MAX_PASSAGES} are sent: {{}}.",
-    TEXTS_CUT: f"Texts cut at {MAX_TEXT:,} characters: {{}}.",
-    METADATA_CUT: "Metadata keys left out, as all together were too long: {}.",
-    "seer_otel.attributes_dropped": "Attributes that the span lost, so documents may be missing: {}. "
-    "Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT.",
-    _PARTIAL: "Only a part of this trace was seen, so no final context was inferred from it: {}.",
-}
-_WHY_PARTIAL = {
-    "flush": "a flush sent what was there before the trace had ended",
-    "max_trace_age": "the trace was still open after SEER_OTEL_MAX_TRACE_AGE seconds",
-    "max_traces": "more traces were open at the same time than are kept",
-    "max_trace_spans": "the trace has more spans than are kept of one",
-    "max_bytes": "the open traces together took more memory than they may",
-    "queue_full": "the application made spans faster than they could be taken, and some were lost",
-    "sampled_late": "it had been sampled out until a later span brought labels or a sample rate",
+JUDGED_LEGEND = (
+    "Recall: share of what the question needs that the passages hold; precision: share of the documents that "
+    "support it; both as judged by {}."
+)
+_STATES = {
+    State.PENDING: "not judged yet; a running `seer-otel serve` does so",
+    State.SAMPLED_OUT: "not judged, as its trace was sampled out",
 }
 
 
@@ -73,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
             traces = store.traces(arguments.limit, arguments.trace)
             whole = bool(arguments.trace)
             shown = _print_json(traces) if arguments.json else _print_traces(traces, whole)
-    except (OSError, SQLAlchemyError) as error:
+    except (OSError, SQLAlchemyError, NewerSchemaError) as error:
         if isinstance(error, BrokenPipeError):
             # Whoever read the output has seen enough; Python shall not complain at exit either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -116,6 +108,9 @@ def _print_json(traces: Iterator[list[Record]]) -> int:
                 "gt_recall": scores and scores.recall,
                 "gt_precision": scores and scores.precision,
                 "gt_f1": scores and scores.f1,
+                "is_final": record.is_final,
+                "state": record.state.name.lower(),
+                "judged": {target: _line(verdict) for target, verdict in record.verdicts.items()},
                 "event": json.loads(record.body),
             }
             # ASCII: it can neither break the encoding of a pipe nor steer a terminal.
@@ -125,16 +120,26 @@ def _print_json(traces: Iterator[list[Record]]) -> int:
     return count
 
 
+def _line(verdict: Verdict) -> dict[str, object]:
+    said: dict[str, object] = {"evaluator": verdict.evaluator, **verdict.figures, "missing": verdict.missing}
+    return said | ({"error": verdict.error} if verdict.error else {})
+
+
 def _print_traces(traces: Iterator[list[Record]], whole: bool) -> int:
     console = Console(highlight=False, markup=False, emoji=False)
     count, labelled = 0, False
+    evaluators: dict[str, None] = {}
     for count, records in enumerate(traces, 1):
         if count > 1:
             console.print()
         _print_trace(console, records, whole)
         labelled = labelled or any(_scores(record.event()) for record in records)
-    if labelled:
+        evaluators |= dict.fromkeys(each.evaluator for record in records for each in record.verdicts.values())
+    if labelled or evaluators:
         console.print()
+    if evaluators:
+        _print(console, Text(JUDGED_LEGEND.format(", ".join(map(printable, evaluators))), "dim"))
+    if labelled:
         _print(console, Text(LEGEND, "dim"))
     return count
 
@@ -147,11 +152,9 @@ def _print_trace(console: Console, records: Sequence[Record], whole: bool) -> No
     began = datetime.fromisoformat(first.created_at[:-1]).strftime("%Y-%m-%d %H:%M:%S UTC")
     _print(console, Text.assemble((name, "bold"), f"  {_count(len(events), 'retrieval')}  {began}"))
     _print(console, Text(_short(question, length), "cyan"), "  Question: ")
-    marked = any(event.is_final_context for event in events)
     for number, (record, event) in enumerate(zip(records, events, strict=True), 1):
-        final = "final context" if event.is_final_context else ""
-        # Source: Seer's schema page, "if no span is marked, Seer uses the last span by timestamp".
-        if not marked and number == len(events) > 1:
+        final = "final context" if record.is_final and (event.is_final_context or len(events) > 1) else ""
+        if final and not event.is_final_context:
             final = "final context (last by time)"
         _print_hop(console, number, record, final)
         if event.task != question:
@@ -167,7 +170,8 @@ def _print_trace(console: Console, records: Sequence[Record], whole: bool) -> No
         if scores is not None:
             words = f"GT recall {_percent(scores.recall)}, GT precision {_percent(scores.precision)}"
             _print(console, Text(words, "magenta"), "      ")
-        for words in _marks(event):
+        _print_verdicts(console, record, whole)
+        for words in notes(event.metadata, _short):
             _print(console, Text(words, "yellow"), "      Note: ")
         if whole:
             _print_metadata(console, event)
@@ -197,6 +201,22 @@ def _print_passages(console: Console, passages: Sequence[LoggedPassage]) -> None
         console.print(line, soft_wrap=True)
     if len(passages) > PASSAGES_SHOWN:
         _print(console, Text(f"and {len(passages) - PASSAGES_SHOWN} more", "dim"), "      ")
+
+
+def _print_verdicts(console: Console, record: Record, whole: bool) -> None:
+    """Print what the evaluator says, in full or only of what is judged."""
+    for target, verdict in record.verdicts.items():
+        against = "Judged" if target == "task" else "Judged by what was asked"
+        if verdict.error is not None:
+            _print(console, Text(f"{against}: not evaluated: {_short(verdict.error)}", "red"), "      ")
+            continue
+        recall, precision = verdict.figures["recall"], verdict.figures["precision"]
+        words = f"{against}: recall {_percent(recall)}, precision {_percent(precision)}"
+        _print(console, Text(words, "magenta"), "      ")
+        for name in verdict.missing:
+            _print(console, Text(_short(name), "magenta"), "      Not found: ")
+    if whole and record.state in _STATES:
+        _print(console, Text(_STATES[record.state], "dim"), "      State: ")
 
 
 def _print_origin(console: Console, record: Record, event: LoggedEvent) -> None:
@@ -249,14 +269,6 @@ def _scores(event: LoggedEvent) -> RetrievalScores | None:
     if event.ground_truth is None:
         return None
     return retrieval_scores(event.ground_truth.gold_doc_ids, [passage.id for passage in event.passages()])
-
-
-def _marks(event: LoggedEvent) -> list[str]:
-    values = {key: (event.metadata or {}).get(key) for key in _MARKS}
-    words = {key: _short(str(value)) for key, value in values.items() if value}
-    if _PARTIAL in words:
-        words[_PARTIAL] = _WHY_PARTIAL.get(words[_PARTIAL], words[_PARTIAL])
-    return [_MARKS[key].format(value) for key, value in words.items()]
 
 
 def _percent(share: float | None) -> str:

@@ -1,0 +1,1 @@
+"""What the views of one trace, of changes and of accuracy read, and what they compute from it."""
