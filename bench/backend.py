@@ -145,7 +145,7 @@ def evaluations(count: int) -> float:
 
     from seer_otel.evaluation.evaluators import evaluator
     from seer_otel.evaluation.evaluators.corpus import Corpus
-    from seer_otel.local.judging_process import Task, _judge
+    from seer_otel.local.judging.process import Task, _judge
 
     chance = random.Random(1)
     words = ["".join(chance.choices("aeioulnrst", k=chance.randint(3, 9))) for _ in range(5_000)]

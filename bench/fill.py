@@ -21,11 +21,13 @@ import sqlalchemy as sa
 
 from seer_otel.evaluation.evaluators import evaluator
 from seer_otel.evaluation.judging import Judgement, Requirement
-from seer_otel.local import figures, results, rollups, search, times
+from seer_otel.local import times
+from seer_otel.local.judging import figures
 from seer_otel.local.schema import parse
-from seer_otel.local.store import Store
-from seer_otel.local.tables import State, events, judgements, metadata, traces
-from seer_otel.local.tables import results as result_table
+from seer_otel.local.storage import results, rollups, search
+from seer_otel.local.storage.store import Store
+from seer_otel.local.storage.tables import State, events, judgements, metadata, traces
+from seer_otel.local.storage.tables import results as result_table
 
 BATCH = 5_000
 DAYS = 30

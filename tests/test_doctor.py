@@ -240,6 +240,50 @@ def test_settings_in_the_way(
     assert all(line["advice"] for line in answer["checks"] if line["mark"] == "no")
 
 
+@pytest.mark.parametrize(
+    ("environment", "check", "says"),
+    [
+        ({"HTTPS_PROXY": "http://user:pass-word@h:no"}, "host", "HTTPS_PROXY"),
+        ({"HTTPS_PROXY": "http://user:pass-word@[h"}, "host", "HTTPS_PROXY"),
+        ({"HTTPS_PROXY": "http://user:pass-word@h:99999"}, "host", "HTTPS_PROXY"),
+        ({"SSL_CERT_FILE": "/nowhere"}, "test event", "SSL_CERT_FILE"),
+        ({"SEER_OTEL_TIMEOUT": "1e12"}, "connection", "SEER_INGESTION_URL"),
+    ],
+)
+def test_settings_that_break_a_connection(
+    environment: dict[str, str],
+    check: str,
+    says: str,
+    dead_port: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What no connection can be made with is in the way, with the setting that cures it, and without a password."""
+    url = f"https://0.0.0.0:{dead_port}"  # this machine, and not loopback
+    for name, value in {"SEER_INGESTION_URL": url, "SEER_API_KEY": KEY, **environment}.items():
+        monkeypatch.setenv(name, value)
+    send = ["--send"] if check == "test event" else []
+    assert cli.main(["doctor", "--json", *send]) == 1
+    out = capsys.readouterr().out
+    (line,) = (each for each in json.loads(out)["checks"] if each["check"] == check)
+    assert line["mark"] == "no"
+    assert says in line["value"] + line["advice"]
+    assert "pass-word" not in out
+
+
+def test_a_home_of_nobody(
+    recorder: Recorder, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder in the home of a user who is not there is a folder of that name, as it is for the processor."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SEER_INGESTION_URL", recorder.url)
+    monkeypatch.setenv("SEER_OTEL_SPOOL_DIR", "~nobody-of-that-name/spool")
+    cli.main(["doctor", "--json"])
+    checks = {each["check"]: each["value"] for each in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks["spool"] == f"{tmp_path}/~nobody-of-that-name/spool, which is made"
+    assert cli.main(["spool", "show"]) == 0
+
+
 @pytest.mark.e2e
 def test_an_unknown_certificate(doctor: Callable[..., Told], tls_port: int) -> None:
     """A certificate of an unknown CA is in the way, and the advice names the setting."""

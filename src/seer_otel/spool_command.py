@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     given = arguments.dir or os.environ.get("SEER_OTEL_SPOOL_DIR", "").strip()
     if not given:
         return _complain("which folder? Set SEER_OTEL_SPOOL_DIR, or give --dir.", status=2)
-    folder = Path(given).expanduser().absolute()
+    folder = spool_file.folder_of(given)
     try:
         return _ACTIONS[arguments.action](folder, arguments)
     except ConfigurationError as error:

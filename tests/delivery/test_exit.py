@@ -6,6 +6,7 @@ import signal
 import textwrap
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,6 +169,45 @@ def test_fork_while_the_first_event_is_sent(server: Any, program: Program) -> No
     ).ends()
     assert status == 0, err
     assert server.tasks == [*(f"child {child:02}" for child in range(12)), "parent"]
+
+
+def test_a_child_takes_over_what_its_dead_parent_left(
+    server: Any, answer: Any, program: Program, tmp_path: Path
+) -> None:
+    """A daemon sends what the process that it was forked from has left on disk, whatever threads that one had."""
+    server.script = [answer(status=401)]
+    code = """
+    for i in range(20):
+        retrieve(tracer, f"question {i:02}")
+    assert processor.flush(5).spooled == 20
+    parent = os.getpid()
+    if os.fork():
+        os._exit(0)
+    while os.getppid() == parent:
+        time.sleep(0.01)
+    retrieve(tracer, "of the child")
+    print(processor.flush(20).complete, processor.stats().recovered)
+    """
+    spooled = PROCESSOR.replace("SeerSpanProcessor()", f"SeerSpanProcessor(spool_dir={str(tmp_path)!r})")
+    ignore = "import warnings; warnings.simplefilter('ignore')\n"
+    status, out, _ = program(ignore + spooled + textwrap.dedent(code)).ends()
+    assert (status, out) == (0, "True 20\n")
+    assert server.tasks == ["of the child", *(f"question {i:02}" for i in range(20))]
+
+
+def test_a_synchronous_worker_of_a_pool(server: Any, answer: Any, program: Program) -> None:
+    """What a synchronous processor could not send at once is sent when its process, a worker of a pool, ends."""
+    server.script = [answer(status=503)]
+    code = """
+    import multiprocessing
+    worker = multiprocessing.get_context("fork").Process(target=retrieve, args=(tracer, "a question"))
+    worker.start()
+    worker.join()
+    print(worker.exitcode)
+    """
+    synchronous = PROCESSOR.replace("SeerSpanProcessor()", "SeerSpanProcessor(synchronous=True)")
+    assert program(synchronous + textwrap.dedent(code)).ends() == (0, "0\n", "")
+    assert server.tasks == ["a question"]
 
 
 @pytest.mark.parametrize(

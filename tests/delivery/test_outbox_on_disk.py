@@ -237,6 +237,22 @@ def test_a_spool_that_becomes_unreadable(post: Any, tmp_path: Path, caplog: pyte
     assert "new" in there.arrived
 
 
+def test_what_cannot_be_deleted_is_not_sent_again(post: Any) -> None:
+    """Where a full disk keeps events that have their answer, the others are sent, each once, and deleted later."""
+    there = post(Away())
+    for i in range(600):
+        there.put(str(i))
+    there.spool._connection.execute("PRAGMA query_only = ON")  # as on a full disk, deleting is an error
+    there.transport.back.set()
+    assert there.drain(30.0) == 0
+    assert sorted(int(key) for _, key in there.transport.requests) == list(range(600))
+    assert (there.stats.sent, there.stats.held, there.stats.spooled) == (600, 0, 0)
+    there.outbox.recover()
+    there.spool._connection.execute("PRAGMA query_only = OFF")
+    there.close()
+    assert post(InMemoryTransport()).outbox.recover() == 0
+
+
 def test_too_old(post: Any) -> None:
     """Events older than the spool's limit are given up as expired, those on disk alone as well as those in memory."""
     first = post(Away())

@@ -75,6 +75,13 @@ def test_retry_after_is_honoured() -> None:
             assert (verdict.action, verdict.delay, verdict.health) == (Action.RETRY, 7.0, Health.BUSY)
 
 
+@pytest.mark.parametrize("header", ["0", "Mon, 13 Nov 2023 22:13:30 GMT"])
+def test_a_pause_of_nothing(header: str) -> None:
+    """A Retry-After of no seconds, or a date that is over, leads to our own delay and to no loop of requests."""
+    verdict = judge(Reply(503, header), 3, 0.0, False, 0.5, NOW)
+    assert (verdict.action, verdict.delay, verdict.health) == (Action.RETRY, 2.0, Health.FAILING)
+
+
 @pytest.mark.parametrize(
     ("header", "seconds"),
     [

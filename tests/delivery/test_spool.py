@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -370,6 +371,110 @@ def test_a_truncated_file(tmp_path: Path) -> None:
     assert [int(each[:4]) for each in bodies(after)] == list(range(taken))
     assert after.adopt() == 0
     after.close()
+
+
+def left_damaged(folder: Path, *statements: str) -> Path:
+    """A file of three events that its owner has left, after these statements on a table that takes anything."""
+    spool = make(folder)
+    for body in (b"1", b"2", b"3"):
+        spool.add(body, "key", False)
+    spool.close()
+    path = own_file(folder)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("ALTER TABLE events RENAME TO old")
+        connection.execute("CREATE TABLE events (id INTEGER PRIMARY KEY, key, is_empty, body)")
+        connection.execute("INSERT INTO events SELECT * FROM old ORDER BY id")
+        connection.execute("DROP TABLE old")
+        for statement in statements:
+            connection.execute(statement)
+    return path
+
+
+@pytest.mark.parametrize(
+    "damage", ["body = NULL", "body = 5", "body = 'text'", "key = 5", "is_empty = NULL", f"id = {2**63 - 1}"]
+)
+def test_a_damaged_event(tmp_path: Path, damage: str) -> None:
+    """An event of which a value has become one of another type takes no other along; that one is lost is said."""
+    left_damaged(tmp_path, f"UPDATE events SET {damage} WHERE body = x'32'")
+    spool = make(tmp_path)
+    assert spool.adopt() == 2
+    with pytest.raises(SpoolError, match="1 of its events are damaged; moved to"):
+        spool.adopt()
+    assert spool.adopt() == 0
+    assert bodies(spool) == [b"1", b"3"]
+    spool.close()
+
+
+def test_a_damaged_text(tmp_path: Path) -> None:
+    """A byte of a key that no text has costs that key, and no event."""
+    left_damaged(tmp_path, "UPDATE events SET key = CAST(x'6bff79' AS TEXT) WHERE body = x'32'")
+    spool = make(tmp_path)
+    assert spool.adopt() == 3
+    assert [each.key for each in spool.read(9, ())] == ["key", "k\ufffdy", "key"]
+    spool.close()
+
+
+def test_events_that_no_id_leads_to(tmp_path: Path) -> None:
+    """A file is not taken for an empty one, and deleted, where its events are there and cannot be found."""
+    path = left_damaged(tmp_path, "UPDATE events SET id = -id")
+    spool = make(tmp_path)
+    with pytest.raises(SpoolError, match="cannot be found by their ids; moved to"):
+        spool.adopt()
+    assert not path.exists()
+    assert (tmp_path / UNREADABLE).exists()
+    spool.close()
+
+
+def test_a_damaged_schema(tmp_path: Path) -> None:
+    """A schema that SQLite cannot even complain about in UTF-8 is damage like any other."""
+    left_damaged(
+        tmp_path,
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_schema SET name = CAST(x'fe' AS TEXT), sql = 'CREATE TABLE' WHERE name = 'events'",
+    )
+    spool = make(tmp_path)
+    with pytest.raises(SpoolError, match="moved to"):
+        spool.adopt()
+    assert spool.adopt() == 0
+    spool.close()
+
+
+def test_events_out_of_order(tmp_path: Path) -> None:
+    """A tree that does not lead on from each event to a later one is damage, and is not followed round and round."""
+    path = left_damaged(tmp_path)
+    with closing(sqlite3.connect(path)) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'events'").fetchone()
+    content = bytearray(path.read_bytes())
+    cells = (page - 1) * 4096 + 8  # two bytes for each of the three, in their order
+    content[cells : cells + 6] = (
+        content[cells + 4 : cells + 6] + content[cells + 2 : cells + 4] + content[cells : cells + 2]
+    )
+    path.write_bytes(content)
+    spool = make(tmp_path)
+    with pytest.raises(SpoolError, match="out of order; moved to"):
+        spool.adopt()
+    spool.close()
+
+
+def test_an_own_event_is_damaged(tmp_path: Path) -> None:
+    """An own event of another type is damage to the own file, and reaches nobody as an event."""
+    spool = make(tmp_path)
+    spool.add(b"1", "a", False)
+    assert spool._connection is not None
+    spool._connection.execute("UPDATE events SET body = 5")
+    with pytest.raises(SpoolLost, match="an event in it is damaged; moved to"):
+        spool.read(9, ())
+    spool.close()
+
+
+@pytest.mark.parametrize("age", [1e13, 1e300])
+def test_kept_for_ever(tmp_path: Path, age: float) -> None:
+    """An age beyond what SQLite can count is one at which nothing is deleted."""
+    spool = make(tmp_path, max_age=age)
+    spool.add(b"1", "a", False)
+    assert spool.expire() == []
+    assert bodies(spool) == [b"1"]
+    spool.close()
 
 
 def test_the_own_file_is_damaged(tmp_path: Path) -> None:

@@ -20,11 +20,11 @@ import httpx
 import pytest
 import uvicorn
 
-from seer_otel.local.app import create_app
-from seer_otel.local.inbox import ROOM
-from seer_otel.local.judge import Judge, count_pending
+from seer_otel.local.api.app import create_app
+from seer_otel.local.api.inbox import ROOM
+from seer_otel.local.judging.judge import Judge, count_pending
 from seer_otel.local.serve import _listen
-from seer_otel.local.store import Store
+from seer_otel.local.storage.store import Store
 
 from .waiting import wait_until
 

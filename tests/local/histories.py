@@ -9,13 +9,14 @@ import pytest
 import sqlalchemy as sa
 
 from seer_otel.evaluation.evaluators.corpus import Corpus
-from seer_otel.local import figures, results, rollups
-from seer_otel.local.judge import pending
+from seer_otel.local.judging import figures
+from seer_otel.local.judging.judge import pending
 from seer_otel.local.schema import parse
-from seer_otel.local.store import Store
-from seer_otel.local.tables import latencies
-from seer_otel.local.tables import results as result_table
-from seer_otel.local.tables import rollups as rollup_table
+from seer_otel.local.storage import results, rollups
+from seer_otel.local.storage.store import Store
+from seer_otel.local.storage.tables import latencies
+from seer_otel.local.storage.tables import results as result_table
+from seer_otel.local.storage.tables import rollups as rollup_table
 
 from .stand_in import StandIn
 

@@ -13,9 +13,9 @@ import pytest
 import sqlalchemy as sa
 
 from seer_otel.event import Event, Passage, encode
-from seer_otel.local.log import MAX_BODY
-from seer_otel.local.migrations import HEAD
-from seer_otel.local.tables import arrivals
+from seer_otel.local.api.log import MAX_BODY
+from seer_otel.local.storage.migrations import HEAD
+from seer_otel.local.storage.tables import arrivals
 
 if TYPE_CHECKING:
     from conftest import Backend

@@ -8,11 +8,11 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seer_otel.local import ingest
-from seer_otel.local.ingest import DEFAULT_SAMPLE_RATE, Incoming
 from seer_otel.local.schema import parse
-from seer_otel.local.store import Store
-from seer_otel.local.tables import State, arrivals, events, metadata, traces
+from seer_otel.local.storage import ingest
+from seer_otel.local.storage.ingest import DEFAULT_SAMPLE_RATE, Incoming
+from seer_otel.local.storage.store import Store
+from seer_otel.local.storage.tables import State, arrivals, events, metadata, traces
 from seer_otel.sampling import keeps
 
 FIRST, SECOND = "a" * 32, "b" * 32

@@ -13,12 +13,12 @@ import pytest
 import sqlalchemy as sa
 
 from seer_otel.evaluation.evaluators import evaluator
-from seer_otel.local import results as written
-from seer_otel.local.judge import Judge, ask_again, count_pending
-from seer_otel.local.retention import delete
+from seer_otel.local.judging.judge import Judge, ask_again, count_pending
 from seer_otel.local.schema import parse
-from seer_otel.local.store import Store
-from seer_otel.local.tables import State, evaluators, events, judgements, results, stems
+from seer_otel.local.storage import results as written
+from seer_otel.local.storage.retention import delete
+from seer_otel.local.storage.store import Store
+from seer_otel.local.storage.tables import State, evaluators, events, judgements, results, stems
 
 from .waiting import wait_until
 
@@ -186,7 +186,7 @@ def test_what_was_counted_outlives_the_process(store: Store, stand_in: ModuleTyp
 def test_an_event_that_was_deleted_meanwhile(store: Store, stand_in: ModuleType) -> None:
     """A judgement of an event that is gone is dropped, also if its id belongs to another one by now."""
     from seer_otel.evaluation.evaluators.corpus import Corpus
-    from seer_otel.local import figures
+    from seer_otel.local.judging import figures
 
     record_id = add(store)
     number = store.write(partial(written.evaluator_id, evaluator=stand_in.StandIn()))

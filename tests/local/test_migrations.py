@@ -14,10 +14,10 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from seer_otel import cli
-from seer_otel.local import migrations
-from seer_otel.local.migrations import HEAD, NewerSchemaError, current
-from seer_otel.local.store import Store
-from seer_otel.local.tables import State, events, tables, traces
+from seer_otel.local.storage import migrations
+from seer_otel.local.storage.migrations import HEAD, NewerSchemaError, current
+from seer_otel.local.storage.store import Store
+from seer_otel.local.storage.tables import State, events, tables, traces
 
 FIRST_CUT = """
 CREATE TABLE events (

@@ -10,11 +10,11 @@ import pytest
 import sqlalchemy as sa
 
 from seer_otel import cli
-from seer_otel.local import retention
-from seer_otel.local.retention import delete, delete_older
 from seer_otel.local.schema import parse
-from seer_otel.local.store import Store
-from seer_otel.local.tables import events, judgements, latencies, metadata, results, rollups, traces
+from seer_otel.local.storage import retention
+from seer_otel.local.storage.retention import delete, delete_older
+from seer_otel.local.storage.store import Store
+from seer_otel.local.storage.tables import events, judgements, latencies, metadata, results, rollups, traces
 
 from .histories import judge_all, recomputed, stored
 

@@ -12,11 +12,11 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seer_otel.local import rollups
-from seer_otel.local.retention import delete
 from seer_otel.local.schema import parse
-from seer_otel.local.store import FILE_NAME, Store
-from seer_otel.local.tables import METRICS, State, events, results, traces
+from seer_otel.local.storage import rollups
+from seer_otel.local.storage.retention import delete
+from seer_otel.local.storage.store import FILE_NAME, Store
+from seer_otel.local.storage.tables import METRICS, State, events, results, traces
 
 from .histories import judge_all, recomputed, stored
 

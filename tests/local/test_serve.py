@@ -18,8 +18,8 @@ import sqlalchemy as sa
 from seer_otel import cli
 from seer_otel.local.schema import parse
 from seer_otel.local.serve import _listen
-from seer_otel.local.store import Store
-from seer_otel.local.tables import arrivals
+from seer_otel.local.storage.store import Store
+from seer_otel.local.storage.tables import arrivals
 
 from .waiting import wait_until
 

@@ -18,7 +18,7 @@ from rich.cells import cell_len
 from seer_otel import cli
 from seer_otel.local.schema import parse
 from seer_otel.local.show import JUDGED_LEGEND, LEGEND, printable
-from seer_otel.local.store import Store
+from seer_otel.local.storage.store import Store
 
 from .histories import judge_all
 

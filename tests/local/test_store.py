@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy.exc import DatabaseError
 
 from seer_otel.local.schema import parse
-from seer_otel.local.store import Store
+from seer_otel.local.storage.store import Store
 
 FIRST, SECOND = "a" * 32, "b" * 32
 

@@ -83,6 +83,7 @@ class Backlog:
         self._heap: list[_Waiting] = []
         self._on_disk: deque[int] = deque()  # numbers of the events that only the spool has
         self._rows: set[int] = set()  # of the events in memory that the spool has too
+        self._answered_rows: set[int] = set()  # of events with an answer that could not be deleted
         self._in_memory: dict[int, int] = {}  # number: bytes, of what waits and of what is on its way
         self._marks: list[Mark] = []
         self._first = 1
@@ -116,13 +117,11 @@ class Backlog:
         return row
 
     def forget(self, item: Item) -> None:
-        """Delete an event that has its answer from the spool."""
-        if self._spool is None or item.row is None or not self.is_on_disk(item):
+        """Delete an event that has its answer from the spool; one that cannot be deleted is not sent again."""
+        if item.row is None or not self.is_on_disk(item):
             return
-        try:
-            self._spool.remove(item.row)
-        except SpoolError as error:
-            self._failed(error)
+        self._answered_rows.add(item.row)
+        self._clean_up()
 
     def is_on_disk(self, item: Item) -> bool:
         """Return whether the spool has an event that is in memory."""
@@ -179,7 +178,7 @@ class Backlog:
         if self._spool is None or not self._on_disk or len(self._in_memory) > WINDOW_EVENTS // 2:
             return
         try:
-            stored = self._spool.read(WINDOW_EVENTS // 2, self._rows)
+            stored = self._spool.read(WINDOW_EVENTS // 2, self._rows | self._answered_rows)
         except SpoolError as error:
             self._failed(error)
             return
@@ -213,7 +212,8 @@ class Backlog:
         if self._spool is None:
             return
         try:
-            expired = [row for row in self._spool.expire() if row not in self._rows]
+            has_place = self._rows | self._answered_rows
+            expired = [row for row in self._spool.expire() if row not in has_place]
         except SpoolError as error:
             self._failed(error)
             return
@@ -229,7 +229,19 @@ class Backlog:
     def close(self) -> None:
         """Leave what is on disk to the next process."""
         if self._spool is not None:
+            self._clean_up()
             self._spool.close()
+
+    def _clean_up(self) -> None:
+        """Delete from the spool what has its answer, and what could not be deleted before."""
+        if self._spool is None:
+            return
+        try:
+            for row in list(self._answered_rows):
+                self._spool.remove(row)
+                self._answered_rows.discard(row)
+        except SpoolError as error:  # a full disk, say
+            self._failed(error)
 
     def _has_room(self, size: int, events: int, max_bytes: int) -> bool:
         return len(self._in_memory) < events and (self.bytes + size <= max_bytes or not self._in_memory)
@@ -256,6 +268,7 @@ class Backlog:
         if isinstance(error, SpoolLost):
             self._counters.add("spooled", -len(self._rows))
             self._rows.clear()
+            self._answered_rows.clear()
             self._lose(len(self._on_disk))
 
     def _lose(self, count: int) -> None:

@@ -69,7 +69,8 @@ def judge(
     if status is not None and 200 <= status < 300:
         return Verdict(Action.DONE)
     if reply is None or status in (408, 429) or (status is not None and status >= 500):
-        asked = retry_after(reply.retry_after, now) if reply is not None else None
+        # No pause at all, or a date that is over, is no answer to how long: without one of ours we would try in a loop.
+        asked = (retry_after(reply.retry_after, now) or None) if reply is not None else None
         delay = (
             jitter * min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(attempt - 1, 10)) if asked is None else asked
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 import time
@@ -11,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from . import spool_file
-from .spool_file import DamageError, Row, speaking, transaction
+from .spool_file import DamageError, Row, SpoolFile, speaking, transaction
 from .stored import SpoolError, SpoolFull, SpoolLost, Stored
 
 __all__ = ["Spool", "SpoolError", "SpoolFull", "SpoolLost", "Stored"]
@@ -33,7 +32,7 @@ class Spool:
     """The events of one process for one endpoint, in a folder that it shares with other processes.
 
     What is in it belongs to this object until `close`, or until its process ends in whatever way: then the next
-    one with the same folder and endpoint takes it over. In a forked child, make a new one and drop the old one.
+    one with the same folder and endpoint takes it over. In a forked child, `leave` it and make a new one.
     All methods raise `SpoolError` and nothing else; any thread may call them.
 
     Args:
@@ -61,8 +60,7 @@ class Spool:
     ) -> None:
         self._connection: sqlite3.Connection | None = None
         self._path: Path | None = None
-        # Absolute, as a daemon changes its directory.
-        self.folder = Path(os.path.abspath(os.path.expanduser(folder)))  # noqa: PTH100, PTH111 - Path's own raises
+        self.folder = spool_file.folder_of(folder)
         self.lock = threading.RLock()
         self._endpoint = endpoint
         self._max_bytes = max_bytes
@@ -121,13 +119,16 @@ class Spool:
         with self._file() as connection:
             found = connection.execute("SELECT id FROM events ORDER BY id LIMIT ?", (limit + len(skip),))
             rows = [row for (row,) in found.fetchall() if row not in skip][:limit]
-            return [
-                Stored(row, body, key, bool(is_empty), row / 1e6)
+            events = [
+                event
                 for row in rows
-                for key, is_empty, body in connection.execute(
-                    "SELECT key, is_empty, body FROM events WHERE id = ?", (row,)
+                for event in connection.execute(
+                    "SELECT id, key, is_empty, body FROM events WHERE id = ?", (row,)
                 )
             ]
+            if not all(map(spool_file.is_whole, events)):
+                raise DamageError(f"{self._path}: an event in it is damaged")
+            return [Stored(row, body, key, bool(is_empty), row / 1e6) for row, key, is_empty, body in events]
 
     def adopt(self) -> int:
         """Take over events of processes that are gone and return how many; after a call that found some, call again.
@@ -161,7 +162,8 @@ class Spool:
         if self._connection is None:
             return []
         with self._file() as connection:
-            until = int((self._clock() - self._max_age) * 1e6)
+            # Not below 0: an age may be longer than SQLite can count.
+            until = int(max(0.0, self._clock() - self._max_age) * 1e6)
             expired = connection.execute("SELECT id FROM events WHERE id < ?", (until,)).fetchall()
             if expired:
                 connection.execute("DELETE FROM events WHERE id < ?", (until,))
@@ -182,6 +184,20 @@ class Spool:
             if empty:
                 spool_file.discard(self._path)
             self._connection = self._path = None
+
+    def leave(self) -> None:
+        """Let go of the file in a forked child, where it is the parent's.
+
+        To forget this object would not be enough: the frames of threads that did not come along hold it for ever, and
+        as long as it is open here, this process cannot take the file over when the parent is gone.
+        """
+        if self.lock.acquire(blocking=False):  # else one of those threads was in the middle of something
+            self._closed = True
+            connection, self._connection, self._path = self._connection, None, None
+            if connection is not None:
+                with suppress(sqlite3.Error):
+                    connection.close()
+            self.lock.release()
 
     @contextmanager
     def _file(self) -> Iterator[sqlite3.Connection]:
@@ -228,16 +244,27 @@ class Spool:
             if theirs is None:
                 return
             with theirs:
-                wanted = self._any_endpoint or theirs.endpoint in (self._endpoint, None)
-                while wanted and (rows := theirs.rows(BATCH)):
-                    with self._file() as connection, transaction(connection):
-                        moved = sum(_move(connection, row) for row in rows)
-                    theirs.delete(rows[-1][0])
-                    yield moved
-                if not theirs.rows(1):
-                    theirs.remove()
+                yield from self._move_all(theirs)
         except DamageError as error:
             raise SpoolError(f"{error}{spool_file.set_aside(path)}") from error
+
+    def _move_all(self, theirs: SpoolFile) -> Iterator[int]:
+        wanted = self._any_endpoint or theirs.endpoint in (self._endpoint, None)
+        last = damaged = 0
+        while wanted and (rows := theirs.rows(BATCH, last)):
+            whole = [row for row in rows if spool_file.is_whole(row)]
+            damaged += len(rows) - len(whole)
+            with self._file() as connection, transaction(connection):
+                moved = sum(_move(connection, row) for row in whole)
+            last = rows[-1][0]
+            theirs.delete(last)
+            yield moved
+        if damaged:
+            raise DamageError(f"{theirs.path}: {damaged} of its events are damaged")
+        if theirs.is_empty():
+            theirs.remove()
+        elif wanted:
+            raise DamageError(f"{theirs.path}: its events cannot be found by their ids")
 
     def _shrink(self, connection: sqlite3.Connection) -> None:
         self._removed = 0

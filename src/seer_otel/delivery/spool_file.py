@@ -32,6 +32,8 @@ ATTEMPTS = 30
 """Files made before it is given up."""
 UNREADABLE = "spool.db.unreadable"
 SUFFIXES = ("", "-wal", "-shm")
+MAX_ID = 2**62
+"""Microseconds; far beyond any time of birth, and below what SQLite can count to."""
 
 Row = tuple[int, str, int, bytes]
 """Id, idempotency key, whether its context is empty, body. The id is the time of birth in microseconds: the order of
@@ -40,6 +42,13 @@ age is that of the table, in each file, and an event keeps its id when it moves 
 
 class DamageError(SpoolError):
     """A file is no database, or not a whole one."""
+
+
+def is_whole(row: Row) -> bool:
+    """Return whether an event is what was written, by its types: damage can make of a value one of another type."""
+    number, key, is_empty, body = row
+    kinds = isinstance(key, str) and isinstance(is_empty, int) and isinstance(body, bytes)
+    return kinds and 0 <= number < MAX_ID
 
 
 @contextmanager
@@ -51,8 +60,15 @@ def speaking(where: Path) -> Iterator[None]:
         # SQLITE_CORRUPT and SQLITE_NOTADB have no class of their own, everything else of interest has.
         kind = DamageError if type(error) is sqlite3.DatabaseError else SpoolError
         raise kind(f"{where}: {error}") from error
+    except UnicodeError as error:  # from the name of a column
+        raise DamageError(f"{where}: its schema is damaged") from error
     except OSError as error:
         raise SpoolError(f"{where}: {error.strerror or type(error).__name__}") from error
+
+
+def folder_of(text: str) -> Path:
+    """Return the folder that a setting names; absolute, as a daemon changes its directory."""
+    return Path(os.path.abspath(os.path.expanduser(text)))  # noqa: PTH100, PTH111 - Path's own raises
 
 
 def files(folder: Path) -> list[Path]:
@@ -201,9 +217,21 @@ class SpoolFile:
         if self.endpoint is None:
             return []
         with speaking(self.path):
-            return self._connection.execute(
+            rows: list[Row] = self._connection.execute(
                 "SELECT id, key, is_empty, body FROM events WHERE id > ? ORDER BY id LIMIT ?", (after, limit)
             ).fetchall()
+        for row in rows:  # a damaged tree may lead round and round
+            if row[0] <= after:
+                raise DamageError(f"{self.path}: its events are out of order")
+            after = row[0]
+        return rows
+
+    def is_empty(self) -> bool:
+        """Return whether there is no event, whatever its id."""
+        if self.endpoint is None:
+            return True
+        with speaking(self.path):
+            return self._connection.execute("SELECT 1 FROM events LIMIT 1").fetchone() is None
 
     def delete(self, up_to: int) -> None:
         """Delete events up to that id."""
@@ -240,9 +268,12 @@ def look(path: Path) -> SpoolFile:
 
 def _connect(path: Path, patience: float) -> sqlite3.Connection:
     """Open a file that exists, with transactions as we say."""
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         f"{path.as_uri()}?mode=rw", uri=True, timeout=patience, isolation_level=None, check_same_thread=False
     )
+    # One damaged byte in one key would make all events of the file unreadable.
+    connection.text_factory = lambda text: text.decode(errors="replace")
+    return connection
 
 
 def _lock(path: Path) -> sqlite3.Connection | None:

@@ -23,6 +23,8 @@ CONNECTIONS = 8
 """Requests at once: as many as there may be sending threads."""
 KEEP_ALIVE = 60.0
 """Seconds; with httpx's own 5 an app with an event in ten seconds pays for a new TLS connection each time."""
+MAX_TIMEOUT = float(threading.TIMEOUT_MAX)
+"""Seconds; a socket that is to wait longer raises an error instead."""
 MAX_ANSWER = 64 * 1024
 """Bytes of an answer's body that are read, for nothing but to use the connection again."""
 
@@ -91,7 +93,7 @@ class HttpTransport:
         if not (http_client is None or isinstance(http_client, httpx.Client)):  # an AsyncClient, say
             raise ConfigurationError(f"http_client must be an httpx.Client, not {type(http_client).__name__}")
         self._endpoint = endpoint
-        self._timeout = timeout
+        self._timeout = min(timeout, MAX_TIMEOUT)
         self._http_client = http_client
         try:
             self._url = httpx.URL(endpoint)

@@ -15,10 +15,12 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from .. import event
 from ..delivery.suppression import suppressed_instrumentation
-from ..delivery.transport import HttpTransport, TransportError
-from ..endpoint import is_loopback
+from ..delivery.transport import MAX_TIMEOUT, HttpTransport, TransportError
+from ..endpoint import ConfigurationError, is_loopback
 from .lines import Line, Mark, no, note, yes
 
+_PROXIES = "Correct HTTPS_PROXY or ALL_PROXY"
+_PROXY_FORM = "it must look like http://proxy.example:3128"
 TEST_TEXT = "This is a test event of `seer-otel doctor --send`. No application retrieved it."
 
 
@@ -26,8 +28,14 @@ def lines(url: str | None, timeout: float) -> list[Line]:
     """Look the host up, connect, and shake hands over TLS; what a failed step leaves untried says so."""
     if url is None:
         return _untried("there is no URL", "host", "connection", "TLS")
+    timeout = min(timeout, MAX_TIMEOUT)
     parts = urlsplit(url)
-    proxy = proxy_for(url)
+    try:
+        proxy = proxy_for(url)
+        _ = proxy and proxy.port  # reading it is what checks it
+    except ValueError:  # its text may quote a password
+        said = no("host", "the proxy variables name no proxy that can be used", f"{_PROXIES}: {_PROXY_FORM}.")
+        return [said, *_untried("there is no proxy", "connection", "TLS")]
     if proxy is not None and proxy.scheme not in ("http", ""):
         return _untried(
             f"the proxy speaks {proxy.scheme}; --send tries all at once", "host", "connection", "TLS"
@@ -176,6 +184,8 @@ def send(url: str, api_key: str | None, timeout: float) -> Line:
                 reply = transport.send(event.encode(test), key)
         finally:
             transport.close()
+    except ConfigurationError as error:
+        return no("test event", "nothing can be sent", f"{error}.")
     except (TransportError, OSError) as error:
         advice = "See host, connection and TLS above; after a time-out, raise SEER_OTEL_TIMEOUT."
         return no("test event", f"no answer ({error})", advice)

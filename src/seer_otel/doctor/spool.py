@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
-from ..delivery.spool_file import Found, survey
+from ..delivery.spool_file import Found, folder_of, survey
 from ..delivery.stored import SpoolError
 from .lines import Line, counted, no, note, yes
 
@@ -29,7 +28,7 @@ def look(spool_dir: str | None, endpoint: str | None) -> list[Line]:
                 "Set SEER_OTEL_SPOOL_DIR to a folder on a local disk to keep it.",
             )
         ]
-    folder = Path(spool_dir).expanduser().absolute()
+    folder = folder_of(spool_dir)
     try:
         # A folder that is not there yet is made.
         place = next(each for each in (folder, *folder.parents) if each.exists())

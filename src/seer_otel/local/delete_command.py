@@ -9,9 +9,9 @@ from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from seer_otel.local import retention
-from seer_otel.local.migrations import NewerSchemaError
-from seer_otel.local.store import FILE_NAME, Store
+from seer_otel.local.storage import retention
+from seer_otel.local.storage.migrations import NewerSchemaError
+from seer_otel.local.storage.store import FILE_NAME, Store
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -19,12 +19,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from seer_otel.evaluation.evaluators import evaluator
 from seer_otel.local import KEY_VARIABLE
-from seer_otel.local.app import create_app
-from seer_otel.local.judge import Judge, ask_again
-from seer_otel.local.migrations import NewerSchemaError
+from seer_otel.local.api.app import create_app
+from seer_otel.local.judging.judge import Judge, ask_again
 from seer_otel.local.pages.links import check
-from seer_otel.local.retention import Upkeep
-from seer_otel.local.store import Store
+from seer_otel.local.storage.migrations import NewerSchemaError
+from seer_otel.local.storage.retention import Upkeep
+from seer_otel.local.storage.store import Store
 
 GRACE = 5
 """Seconds that requests under way have when the server stops."""

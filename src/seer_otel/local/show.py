@@ -21,11 +21,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from seer_otel.evaluation.metrics import RetrievalScores, retrieval_scores
 from seer_otel.local import DEFAULT_FOLDER
 from seer_otel.local.marks import notes
-from seer_otel.local.migrations import NewerSchemaError
-from seer_otel.local.records import Record, Verdict
 from seer_otel.local.schema import LoggedEvent, LoggedPassage
-from seer_otel.local.store import FILE_NAME, Store
-from seer_otel.local.tables import State
+from seer_otel.local.storage.migrations import NewerSchemaError
+from seer_otel.local.storage.records import Record, Verdict
+from seer_otel.local.storage.store import FILE_NAME, Store
+from seer_otel.local.storage.tables import State
 
 PASSAGES_SHOWN = 3
 QUESTION_SHOWN = 240

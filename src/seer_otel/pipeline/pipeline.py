@@ -74,6 +74,7 @@ class Pipeline:
             config.endpoint, config.api_key, config.timeout, config.http_client
         )
         self.queue: deque[ReadableSpan] = deque()
+        self._spool: Spool | None = None
         # Weak, so that a processor that nobody holds any more can be collected.
         self._exit_hook = weakly(self._at_exit)
         self._begin_anew()
@@ -84,6 +85,8 @@ class Pipeline:
         """Set everything up as new: at first, and in the child of a fork, to which no thread or lock came along."""
         config = self.config
         self._pid = os.getpid()
+        if self._spool is not None:
+            self._spool.leave()
         self.queue.clear()  # the same one, as hooks hold it
         self._losses = Losses()
         self._notices = Notices(config.endpoint, self._clock, config.spool_dir)
@@ -129,6 +132,7 @@ class Pipeline:
         self.check_process()
         if self._sends_at_once:
             self.queue.append(span)
+            self.worker.watch_exit()
             if phase is ENDED and (span.parent is None or span.parent.is_remote):
                 self._send_at_once()
         elif length >= self._room.entries:

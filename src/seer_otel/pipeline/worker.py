@@ -44,9 +44,7 @@ class Worker:
         with self._lock:
             if self._is_alive():
                 return
-            if not self._watches_exit:
-                self._watches_exit = True
-                on_worker_exit(self._at_exit)
+            self.watch_exit()
             arguments = self._turn, self._wake
             self.thread = threading.Thread(target=_work, args=arguments, name="seer-otel", daemon=True)
             try:
@@ -54,6 +52,12 @@ class Worker:
             except RuntimeError:
                 # No room for a thread now; the next span tries again, or the flush at exit does the work.
                 self.thread, self.parked = None, True
+
+    def watch_exit(self) -> None:
+        """Have the rest sent when this process ends as a worker of a pool. For once, and before it ends."""
+        if not self._watches_exit:
+            self._watches_exit = True
+            on_worker_exit(self._at_exit)
 
     def end(self) -> None:
         """Let the thread see that there is no more to do."""

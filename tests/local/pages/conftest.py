@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from seer_otel.local.pages import routes
 from seer_otel.local.serve import _listen
-from seer_otel.local.store import FILE_NAME, Store
+from seer_otel.local.storage.store import FILE_NAME, Store
 
 from .filling import NOW, Filling, plausible
 

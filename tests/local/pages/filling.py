@@ -20,9 +20,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from seer_otel.local import search, tables, times
-from seer_otel.local.store import Store
-from seer_otel.local.tables import State
+from seer_otel.local import times
+from seer_otel.local.storage import search, tables
+from seer_otel.local.storage.store import Store
+from seer_otel.local.storage.tables import State
 
 NOW = datetime(2026, 12, 1, 9, 30, tzinfo=timezone.utc)
 EVALUATOR = {

@@ -18,13 +18,15 @@ from starlette.applications import Starlette
 
 from seer_otel.evaluation.evaluators.corpus import Corpus
 from seer_otel.evaluation.judging import Judgement, Requirement
-from seer_otel.local import figures, ingest, results, tables, times
-from seer_otel.local.figures import Verdict
-from seer_otel.local.ingest import Incoming
+from seer_otel.local import times
+from seer_otel.local.judging import figures
+from seer_otel.local.judging.figures import Verdict
 from seer_otel.local.pages import routes
 from seer_otel.local.schema import parse
 from seer_otel.local.serve import _listen
-from seer_otel.local.store import Store
+from seer_otel.local.storage import ingest, results, tables
+from seer_otel.local.storage.ingest import Incoming
+from seer_otel.local.storage.store import Store
 
 NOW = datetime(2026, 12, 1, 9, 30, tzinfo=timezone.utc)
 TRACE = "0af7651916cd43dd8448eb211c80319c"

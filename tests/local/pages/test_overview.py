@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seer_otel.local import tables
 from seer_otel.local.pages import figures
 from seer_otel.local.pages.choices import evaluators
 from seer_otel.local.pages.filters import Filters
 from seer_otel.local.schema import parse
-from seer_otel.local.tables import State
+from seer_otel.local.storage import tables
+from seer_otel.local.storage.tables import State
 
 from .filling import NOW
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seer_otel.local.tables import State
+from seer_otel.local.storage.tables import State
 
 from .filling import NOW
 

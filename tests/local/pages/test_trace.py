@@ -17,7 +17,7 @@ from seer_otel.local.pages.reading import hops
 from seer_otel.local.pages.reading.highlight import HEAD, Highlighter
 from seer_otel.local.pages.reading.traces import MAX_HOPS, Hop, Judged, Requirement
 from seer_otel.local.schema import Labels, LoggedEvent, LoggedPassage
-from seer_otel.local.tables import State
+from seer_otel.local.storage.tables import State
 
 from ..conftest import Serving
 from .judged import TRACE, Script, judgement, serving

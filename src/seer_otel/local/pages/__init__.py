@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute
 from seer_otel.local.pages import assets
 from seer_otel.local.pages.site import Pages
 from seer_otel.local.pages.views import accuracy, changes, overview, queries, trace
-from seer_otel.local.store import Store
+from seer_otel.local.storage.store import Store
 
 
 def routes(

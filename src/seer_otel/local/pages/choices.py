@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from seer_otel.local import tables
 from seer_otel.local.pages.filters import NONE, RANGES, Evaluator, Filters
+from seer_otel.local.storage import tables
 
 LIMIT = 100
 """Of values in one list."""

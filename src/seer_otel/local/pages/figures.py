@@ -14,8 +14,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from seer_otel.evaluation.statistics import Interval, Sums, mean_interval, wilson
-from seer_otel.local import tables
 from seer_otel.local.pages.filters import SEGMENTS, Filters
+from seer_otel.local.storage import tables
 
 THIN = 30
 """Under this n a figure is marked."""

@@ -13,10 +13,10 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from seer_otel.local.ingest import Incoming
 from seer_otel.local.pages.reading.labelled import DATASET
 from seer_otel.local.schema import InvalidEventError, NotJsonError, parse
-from seer_otel.local.store import Store
+from seer_otel.local.storage.ingest import Incoming
+from seer_otel.local.storage.store import Store
 
 MAX_BYTES = 10 * 1024 * 1024
 MAX_DISCARDED = 64 * 1024 * 1024

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from seer_otel.local import tables, times
-from seer_otel.local.arrivals import ACCEPTED, DUPLICATE
+from seer_otel.local import times
 from seer_otel.local.pages.filters import Filters
-from seer_otel.local.tables import State
+from seer_otel.local.storage import tables
+from seer_otel.local.storage.arrivals import ACCEPTED, DUPLICATE
+from seer_otel.local.storage.tables import State
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from seer_otel.local import search, tables
 from seer_otel.local.pages.filters import Filters
+from seer_otel.local.storage import search, tables
 
 PAGE = 50
 MAX_PAGE = 200

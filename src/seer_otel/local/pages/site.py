@@ -35,7 +35,7 @@ from starlette.routing import Route
 from seer_otel.local.pages import assets, charts, formats
 from seer_otel.local.pages.choices import Choices, evaluators
 from seer_otel.local.pages.filters import BadParameterError, Filters
-from seer_otel.local.store import Store
+from seer_otel.local.storage.store import Store
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

@@ -8,10 +8,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from seer_otel.local import tables
 from seer_otel.local.pages.filters import Filters
 from seer_otel.local.pages.reading.labelled import dataset_names, labelled
 from seer_otel.local.schema import LoggedPassage, parse
+from seer_otel.local.storage import tables
 
 KINDS = ("cited", "gold")
 """Of disagreements: a passage cited though no label names it, and a gold document in context that is not cited."""

@@ -10,10 +10,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from seer_otel.evaluation.statistics import Interval, Sums
-from seer_otel.local import tables
 from seer_otel.local.pages import figures
 from seer_otel.local.pages.figures import EMPTY, FEW, Figure
 from seer_otel.local.pages.filters import Filters
+from seer_otel.local.storage import tables
 
 RETRIEVAL = ("gt_recall", "gt_precision", "gt_f1")
 EVALUATOR = ("evaluator_precision", "evaluator_recall", "evaluator_f1", "exact_match")

@@ -8,10 +8,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from seer_otel.local import tables
 from seer_otel.local.pages.reading import labelled
 from seer_otel.local.schema import LoggedEvent, parse
-from seer_otel.local.tables import State
+from seer_otel.local.storage import tables
+from seer_otel.local.storage.tables import State
 
 MAX_HOPS = 100
 """Retrievals of one trace that are shown; an agent that loops may make more."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from seer_otel.local import tables
 from seer_otel.local.pages.filters import Filters
+from seer_otel.local.storage import tables
 
 METRICS = ("recall", "f1", "precision", "ndcg", "gt_recall", "gt_f1", "gt_precision")
 """What is compared; the first is the primary one."""

@@ -12,12 +12,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from seer_otel.evaluation.statistics import Sums
-from seer_otel.local import tables
 from seer_otel.local.pages import charts, figures, formats
 from seer_otel.local.pages.figures import EMPTY, Figure
 from seer_otel.local.pages.filters import NONE, Filters, moment_of
 from seer_otel.local.pages.ingest import ingest
 from seer_otel.local.pages.site import Pages
+from seer_otel.local.storage import tables
 
 CARDS = {
     "recall": "Recall",

@@ -10,12 +10,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from seer_otel.local import marks, retention
+from seer_otel.local import marks
 from seer_otel.local.pages import links
 from seer_otel.local.pages.reading import hops
 from seer_otel.local.pages.reading.highlight import Highlighter
 from seer_otel.local.pages.reading.traces import Hop, Trace, read
 from seer_otel.local.pages.site import Pages
+from seer_otel.local.storage import retention
 
 _GONE = "There is no trace of this id here. It may have been deleted, by hand or because of its age."
 

@@ -19,9 +19,9 @@ from typing import Any
 from seer_otel.evaluation.evaluators import stems
 from seer_otel.evaluation.evaluators.corpus import Corpus
 from seer_otel.evaluation.judging import Evaluator
-from seer_otel.local.figures import Judged, judged
-from seer_otel.local.results import MAX_STEM, PASSAGES
+from seer_otel.local.judging.figures import Judged, judged
 from seer_otel.local.schema import LoggedEvent, parse
+from seer_otel.local.storage.results import MAX_STEM, PASSAGES
 
 MAX_STEMS = 500_000
 """Stems that are counted; beyond that only known ones are: texts without end need not take memory without end."""

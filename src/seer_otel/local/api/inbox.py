@@ -8,8 +8,8 @@ from concurrent.futures import Future
 
 from sqlalchemy.exc import OperationalError
 
-from seer_otel.local.ingest import Incoming
-from seer_otel.local.store import Store
+from seer_otel.local.storage.ingest import Incoming
+from seer_otel.local.storage.store import Store
 
 BATCH = 100
 """Events in one commit, at most."""

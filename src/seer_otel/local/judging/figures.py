@@ -10,10 +10,10 @@ from seer_otel.evaluation.evaluators.corpus import Corpus
 from seer_otel.evaluation.judging import Evaluator, Judgement
 from seer_otel.evaluation.metrics import evaluator_scores, label_free, retrieval_scores
 from seer_otel.event import PASSAGES_CUT, TEXTS_CUT
-from seer_otel.local.ingest import label
 from seer_otel.local.marks import ATTRIBUTES_DROPPED, PARTIAL
 from seer_otel.local.schema import LoggedEvent
-from seer_otel.local.tables import METRICS
+from seer_otel.local.storage.ingest import label
+from seer_otel.local.storage.tables import METRICS
 
 FAILED = "failed"
 MARKS = (PASSAGES_CUT, TEXTS_CUT, ATTRIBUTES_DROPPED, PARTIAL)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from seer_otel.local import ingest
-from seer_otel.local.ingest import Incoming
-from seer_otel.local.migrations import FIRST_CUT
 from seer_otel.local.schema import InvalidEventError, NotJsonError, parse
+from seer_otel.local.storage import ingest
+from seer_otel.local.storage.ingest import Incoming
+from seer_otel.local.storage.migrations import FIRST_CUT
 
 if TYPE_CHECKING:
-    from seer_otel.local.store import Store
+    from seer_otel.local.storage.store import Store
 
 BATCH = 200
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from seer_otel.local.tables import tables
+from seer_otel.local.storage.tables import tables
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +17,9 @@ WRITING = {"seer_otel_writing": True}
 
 A transaction that has read first could not wait for the lock: what it has read might be out of date.
 """
+
+PATIENCE = 30.0
+"""Seconds that a connection waits for a lock."""
 
 
 def open_engine(path: Path) -> sa.Engine:
@@ -74,8 +79,25 @@ def _configure(connection: Any, _: object) -> None:
     # WAL: reading does not wait for writing. FULL: a commit is on the disk when it returns; WAL's usual NORMAL
     # would survive a killed process, but not a power cut, and "accepted" has been answered.
     # 16 MB of pages, as ids and keys are random and their indexes are written all over.
-    for pragma in ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL", "cache_size=-16000"):
+    for pragma in (f"busy_timeout={PATIENCE * 1_000:.0f}", "synchronous=FULL", "cache_size=-16000"):
         connection.execute(f"PRAGMA {pragma}").close()
+    # Of several that open a new file at once, one finds it locked: here SQLite does not wait by itself.
+    until = time.monotonic() + PATIENCE
+    while not _writes_ahead(connection):
+        if time.monotonic() > until:
+            raise sqlite3.OperationalError("database is locked")
+        time.sleep(0.01)
+
+
+def _writes_ahead(connection: Any) -> bool:
+    """Switch to writing ahead; return whether that worked, which it does not while another connection does so."""
+    try:
+        connection.execute("PRAGMA journal_mode=WAL").close()
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):  # a full disk, or a folder that must not be written to
+            raise
+        return False
+    return True
 
 
 def _begin(connection: sa.Connection) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from seer_otel.local import search
-from seer_otel.local.migrations import FIRST_CUT
+from seer_otel.local.storage import search
+from seer_otel.local.storage.migrations import FIRST_CUT
 
 revision = "0001"
 down_revision = None

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from seer_otel.local.schema import LoggedEvent, parse
-from seer_otel.local.tables import State, evaluators, events, judgements, traces
+from seer_otel.local.storage.tables import State, evaluators, events, judgements, traces
 
 
 @dataclass(frozen=True, slots=True)

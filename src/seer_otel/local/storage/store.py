@@ -14,14 +14,14 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from seer_otel.local import ingest, records
-from seer_otel.local.arrivals import Refusals
-from seer_otel.local.database import WRITING, open_engine
-from seer_otel.local.first_cut import take_over
-from seer_otel.local.ingest import Incoming
-from seer_otel.local.migrations import migrate
-from seer_otel.local.records import Record
 from seer_otel.local.schema import LoggedEvent
+from seer_otel.local.storage import ingest, records
+from seer_otel.local.storage.arrivals import Refusals
+from seer_otel.local.storage.database import WRITING, open_engine
+from seer_otel.local.storage.first_cut import take_over
+from seer_otel.local.storage.ingest import Incoming
+from seer_otel.local.storage.migrations import migrate
+from seer_otel.local.storage.records import Record
 
 FILE_NAME = "events.db"
 

@@ -12,10 +12,20 @@ import sqlalchemy as sa
 
 from seer_otel.evaluation.evaluators.corpus import Corpus
 from seer_otel.evaluation.judging import Evaluator
-from seer_otel.local import rollups, times
-from seer_otel.local.database import add_to, put
-from seer_otel.local.figures import Judged
-from seer_otel.local.tables import State, evaluators, events, judgements, results, segments, stems, traces
+from seer_otel.local import times
+from seer_otel.local.judging.figures import Judged
+from seer_otel.local.storage import rollups
+from seer_otel.local.storage.database import add_to, put
+from seer_otel.local.storage.tables import (
+    State,
+    evaluators,
+    events,
+    judgements,
+    results,
+    segments,
+    stems,
+    traces,
+)
 
 MAX_STEM = 64
 """Characters of a stem that is counted."""

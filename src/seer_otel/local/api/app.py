@@ -11,14 +11,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from seer_otel.local import log, pages, retention
-from seer_otel.local.answers import EXPECTED, refusal
-from seer_otel.local.guard import Guard
-from seer_otel.local.inbox import ROOM
-from seer_otel.local.judge import count_pending
-from seer_otel.local.log import Log
-from seer_otel.local.migrations import HEAD
-from seer_otel.local.store import Store
+from seer_otel.local import pages
+from seer_otel.local.api import log
+from seer_otel.local.api.answers import EXPECTED, refusal
+from seer_otel.local.api.guard import Guard
+from seer_otel.local.api.inbox import ROOM
+from seer_otel.local.api.log import Log
+from seer_otel.local.judging.judge import count_pending
+from seer_otel.local.storage import retention
+from seer_otel.local.storage.migrations import HEAD
+from seer_otel.local.storage.store import Store
 
 
 class Backend(Starlette):

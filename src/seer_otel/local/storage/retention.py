@@ -14,10 +14,11 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from seer_otel.local import results, search, times
-from seer_otel.local.store import Store
-from seer_otel.local.tables import events, judgements, metadata, traces
-from seer_otel.local.tables import results as result_table
+from seer_otel.local import times
+from seer_otel.local.storage import results, search
+from seer_otel.local.storage.store import Store
+from seer_otel.local.storage.tables import events, judgements, metadata, traces
+from seer_otel.local.storage.tables import results as result_table
 
 STEP = 200
 """Events or traces that leave in one transaction, as everything else waits for it."""

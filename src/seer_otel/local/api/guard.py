@@ -11,7 +11,7 @@ from collections.abc import Collection
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from seer_otel.local.answers import Refusal
+from seer_otel.local.api.answers import Refusal
 
 
 class Guard:

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 
-from seer_otel.local.inbox import FullError
+from seer_otel.local.api.inbox import FullError
 from seer_otel.local.schema import InvalidEventError, NotJsonError
 
 RETRY_AFTER = 1

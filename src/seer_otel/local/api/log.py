@@ -6,12 +6,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from seer_otel.local.answers import EXPECTED, Refusal, refusal
-from seer_otel.local.guard import bears
-from seer_otel.local.inbox import Inbox
-from seer_otel.local.ingest import Incoming
+from seer_otel.local.api.answers import EXPECTED, Refusal, refusal
+from seer_otel.local.api.guard import bears
+from seer_otel.local.api.inbox import Inbox
 from seer_otel.local.schema import LoggedEvent, parse, text_of
-from seer_otel.local.store import Store
+from seer_otel.local.storage.ingest import Incoming
+from seer_otel.local.storage.store import Store
 
 PATH = "/v1/log"
 MAX_BODY = 4 * 1024 * 1024

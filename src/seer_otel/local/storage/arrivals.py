@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import sqlalchemy as sa
 
 from seer_otel.local import times
-from seer_otel.local.database import add_to
-from seer_otel.local.tables import arrivals
+from seer_otel.local.storage.database import add_to
+from seer_otel.local.storage.tables import arrivals
 
 ACCEPTED, DUPLICATE = "accepted", "duplicate"
 MAX_WAITING = 100_000

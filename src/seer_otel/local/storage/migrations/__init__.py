@@ -9,7 +9,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from seer_otel.local.database import WRITING
+from seer_otel.local.storage.database import WRITING
 
 HEAD = "0001"
 FIRST_CUT = "events_first_cut"

@@ -8,9 +8,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from seer_otel.local.database import add_to
-from seer_otel.local.figures import FAILED
-from seer_otel.local.tables import METRICS, latencies, rollups
+from seer_otel.local.judging.figures import FAILED
+from seer_otel.local.storage.database import add_to
+from seer_otel.local.storage.tables import METRICS, latencies, rollups
 
 Row = Mapping[str, Any]
 """A row of `results`."""

@@ -13,10 +13,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from seer_otel.local import arrivals, search, times
-from seer_otel.local.database import put, put_new
+from seer_otel.local import times
 from seer_otel.local.schema import LoggedEvent, instant
-from seer_otel.local.tables import State, events, metadata, traces
+from seer_otel.local.storage import arrivals, search
+from seer_otel.local.storage.database import put, put_new
+from seer_otel.local.storage.tables import State, events, metadata, traces
 from seer_otel.sampling import keeps
 
 DEFAULT_SAMPLE_RATE = 0.1

@@ -11,8 +11,8 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from seer_otel.local import figures, results
-from seer_otel.local.judging_process import (
+from seer_otel.local.judging import figures
+from seer_otel.local.judging.process import (
     Answer,
     JudgingProcess,
     Make,
@@ -20,10 +20,11 @@ from seer_otel.local.judging_process import (
     ProcessEndedError,
     Task,
 )
-from seer_otel.local.results import PENDING
 from seer_otel.local.schema import parse
-from seer_otel.local.store import Store
-from seer_otel.local.tables import State, events, judgements, traces
+from seer_otel.local.storage import results
+from seer_otel.local.storage.results import PENDING
+from seer_otel.local.storage.store import Store
+from seer_otel.local.storage.tables import State, events, judgements, traces
 
 BATCH = 32
 """Events that are judged, and written, together."""

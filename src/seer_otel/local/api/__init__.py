@@ -1,0 +1,1 @@
+"""The local backend over HTTP, below its pages: what it takes and what it answers."""

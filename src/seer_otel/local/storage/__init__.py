@@ -1,0 +1,1 @@
+"""What the local backend keeps, and everything that is known of the database."""
