@@ -66,9 +66,10 @@ def run(arguments: argparse.Namespace) -> int:
                 pass
     except KeyboardInterrupt:
         status = 130
-    delivered = sum(1 for key in lines if 200 <= transport.statuses.get(key, 0) < 300)
+    statuses = dict(transport.statuses)  # of this moment: what is under way may still be answered
+    delivered = sum(1 for key in lines if 200 <= statuses.get(key, 0) < 300)
     _say(f"{delivered:,} of {total:,} examples sent to {settings.endpoint} as dataset {name}.")
-    for reason, of_them in _undelivered(lines, transport.statuses).items():
+    for reason, of_them in _undelivered(lines, statuses).items():
         more = f" and {len(of_them) - MAX_LINES:,} more" if len(of_them) > MAX_LINES else ""
         named = ", ".join(map(str, of_them[:MAX_LINES]))
         _complain(f"{reason}: {len(of_them):,}, line{'s' * (len(of_them) > 1)} {named}{more}.")
