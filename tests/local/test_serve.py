@@ -44,7 +44,7 @@ def test_what_it_says_at_its_start(serving: Serving, tmp_path: Path) -> None:
     assert f"Storing in {folder / 'events.db'}" in lines
     assert f"  export SEER_INGESTION_URL={server.url}/v1/log" in lines
     assert "  export SEER_SAMPLE_RATE=1.0" in lines
-    assert f"See what arrived: seer-otel show --data '{folder}'" in lines
+    assert f"  or, in a terminal: seer-otel show --data '{folder}'" in lines
 
 
 @pytest.mark.e2e
@@ -52,7 +52,7 @@ def test_the_hint_holds_everywhere(serving: Serving, tmp_path: Path, monkeypatch
     """The hint names the folder in full, also where the server was told a relative one."""
     monkeypatch.chdir(tmp_path)
     said = serving(Path("here")).said
-    assert f"See what arrived: seer-otel show --data {tmp_path / 'here'}\n" in said
+    assert f"in a terminal: seer-otel show --data {tmp_path / 'here'}\n" in said
 
 
 @pytest.mark.e2e

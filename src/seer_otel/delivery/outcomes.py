@@ -62,15 +62,18 @@ class Outcomes:
         """
         on_disk = self._backlog.is_on_disk(item)
         if verdict.action is Action.DONE:
+            # First: what is spooled is a part of what is held, at any moment.
+            completes = self._backlog.settle(item)
             self._counters.add("sent")
-            return self._backlog.settle(item)
+            return completes
         if verdict.action is Action.GIVE_UP:
             reason = verdict.reason or DropReason.REJECTED
             if reason is DropReason.REJECTED and item.is_empty and status in (400, 422):
                 self.refuses_empty = True
                 reason = DropReason.EMPTY_REFUSED
+            completes = self._backlog.settle(item)
             self.drop(reason, status)
-            return self._backlog.settle(item)
+            return completes
         if closed:
             if not on_disk:
                 self.drop(DropReason.SHUTDOWN)

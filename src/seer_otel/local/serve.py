@@ -111,7 +111,7 @@ def _announce(listener: socket.socket, host: str, store: Store, key: str | None)
     ]
     if key is not None:
         lines.append("  and set SEER_API_KEY to the key of this backend")
-    lines += ["", f"See what arrived: {show}", "Stop: Ctrl-C"]
+    lines += ["", f"See what arrived: {url}/", f"  or, in a terminal: {show}", "Stop: Ctrl-C"]
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
 
