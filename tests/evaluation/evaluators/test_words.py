@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seer_otel.evaluation.evaluators import stems
+from seer_otel.evaluation.evaluators import distinct_stems, stems
 from seer_otel.evaluation.evaluators.words import sentences, stem
 
 
@@ -55,3 +55,9 @@ def test_a_text_without_sentences_is_cut_into_pieces() -> None:
 def test_sentences_and_stems_hold_the_same_words(text: str) -> None:
     """However a text is cut, no word is lost or made up."""
     assert [stem(word) for part in sentences(text) for word in part] == stems(text)
+
+
+@given(st.text())
+def test_what_was_taken_apart_for_judging_has_the_same_stems(text: str) -> None:
+    """The stems that are counted of a passage are those of its text, however they are come by."""
+    assert distinct_stems(text) == set(stems(text))

@@ -7,10 +7,10 @@ from functools import cache
 
 from ...endpoint import ConfigurationError
 from ..judging import Evaluator
-from .lexical import Lexical
+from .lexical import Lexical, parsed
 from .words import stems
 
-__all__ = ["DEFAULT", "evaluator", "names", "stems"]
+__all__ = ["DEFAULT", "distinct_stems", "evaluator", "names", "stems"]
 
 DEFAULT = "lexical"
 _EVALUATORS: dict[str, Callable[[], Evaluator]] = {"lexical": Lexical}
@@ -26,6 +26,11 @@ def evaluator(name: str = DEFAULT) -> Evaluator:
     if name not in _EVALUATORS:
         raise ConfigurationError(f"there is no evaluator {name!r}; there are: {', '.join(_EVALUATORS)}")
     return _made(name)
+
+
+def distinct_stems(text: str) -> frozenset[str]:
+    """The same as `set(stems(text))`, for next to nothing where `lexical` has just judged this passage."""
+    return parsed(text).known
 
 
 @cache

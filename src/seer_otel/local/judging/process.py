@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from seer_otel.evaluation.evaluators import stems
+from seer_otel.evaluation.evaluators import distinct_stems
 from seer_otel.evaluation.evaluators.corpus import Corpus
 from seer_otel.evaluation.judging import Evaluator
 from seer_otel.local.judging.figures import Judged, judged
@@ -144,7 +144,7 @@ def _count(corpus: Corpus, event: LoggedEvent) -> list[set[str]]:
     """Add an event's passages to the corpus, and return what was counted."""
     counted = []
     for passage in event.passages():
-        there = {stem for stem in stems(passage.text) if len(stem) <= MAX_STEM}
+        there = {stem for stem in distinct_stems(passage.text) if len(stem) <= MAX_STEM}
         if len(corpus.frequencies) >= MAX_STEMS:
             there &= corpus.frequencies.keys()
         corpus.add(there)
