@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from seer_otel import ConfigurationError, InMemoryTransport, SeerSpanExporter, SeerSpanProcessor
 from seer_otel.config import Config, load, settings_table
-from seer_otel.endpoint import SEER_URL, canonical_url
+from seer_otel.endpoint import SEER_URL, canonical_url, shown_url
 
 KEY = "seer_canary_0123"
 HERE = {"endpoint": "http://127.0.0.1:8790"}
@@ -359,6 +359,32 @@ def test_the_key_is_not_shown(settings: dict[str, Any]) -> None:
     except ConfigurationError as error:
         shown = f"{error!r} {error.__cause__!r}"
     assert "canary" not in shown
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in BAD_VALUES} - {"api_key", "spool_dir"}))
+def test_a_key_in_the_wrong_place_is_not_shown(name: str) -> None:
+    """A key that was given to another setting, as an argument or by its variable, is not in the error either."""
+    variable = VARIABLES.get(name)
+    for settings, environment in (({name: KEY}, {}), ({}, {variable: KEY} if variable else {})):
+        said = ""
+        try:
+            load({**HERE, **settings}, environment)
+        except ConfigurationError as error:
+            said = f"{error} {error.__cause__!r}"
+        assert "canary" not in said
+
+
+def test_a_long_value_is_not_shown_whole() -> None:
+    """An error stays readable where a setting got a whole text."""
+    with pytest.raises(ConfigurationError) as raised:
+        load({**HERE, "sample_rate": "x" * 10_000}, {})
+    assert len(str(raised.value)) < 500
+
+
+def test_a_query_is_not_shown() -> None:
+    """A URL may hold a token; logs and commands show it without."""
+    assert shown_url("https://seer.example/v1/log?token=canary") == "https://seer.example/v1/log?..."
+    assert shown_url(SEER_URL) == SEER_URL
 
 
 # --- Inert ---

@@ -10,63 +10,63 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .endpoint import ConfigurationError
+from .endpoint import ConfigurationError, shown
 
 Check = Callable[[Any, str], Any]
 
 
 def _rate(value: Any, name: str) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ConfigurationError(f"{name} must be a number from 0 to 1, not {value!r}")
+        raise ConfigurationError(f"{name} must be a number from 0 to 1, not {shown(value)}")
     if not 0 <= value <= 1:
-        raise ConfigurationError(f"{name} must be from 0 to 1, not {value!r}")
+        raise ConfigurationError(f"{name} must be from 0 to 1, not {shown(value)}")
     return value
 
 
 def _number(value: Any, name: str) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-        raise ConfigurationError(f"{name} must be a number above 0, not {value!r}")
+        raise ConfigurationError(f"{name} must be a number above 0, not {shown(value)}")
     return value
 
 
 def _whole(value: Any, name: str) -> Any:
     if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-        raise ConfigurationError(f"{name} must be a whole number above 0, not {value!r}")
+        raise ConfigurationError(f"{name} must be a whole number above 0, not {shown(value)}")
     return value
 
 
 def _bool(value: Any, name: str) -> Any:
     if not isinstance(value, bool):
-        raise ConfigurationError(f"{name} must be true or false, not {value!r}")
+        raise ConfigurationError(f"{name} must be true or false, not {shown(value)}")
     return value
 
 
 def _names(value: Any, name: str) -> Any:
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ConfigurationError(f"{name} must be a list of names, not {value!r}")
+        raise ConfigurationError(f"{name} must be a list of names, not {shown(value)}")
     names = tuple(value)
     if not all(isinstance(each, str) for each in names):
-        raise ConfigurationError(f"{name} must be a list of names, not {value!r}")
+        raise ConfigurationError(f"{name} must be a list of names, not {shown(value)}")
     return names
 
 
 def _folder(value: Any, name: str) -> Any:
     path = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(path, str):
-        raise ConfigurationError(f"{name} must be a folder, not {value!r}")
+        raise ConfigurationError(f"{name} must be a folder, not {shown(value)}")
     return path
 
 
 def _function(value: Any, name: str) -> Any:
     if not callable(value):
-        raise ConfigurationError(f"{name} must be a function, not {value!r}")
+        raise ConfigurationError(f"{name} must be a function, not {shown(value)}")
     return value
 
 
 def _one_of(*allowed: str) -> Check:
     def check(value: Any, name: str) -> Any:
         if value not in allowed:
-            raise ConfigurationError(f"{name} must be {' or '.join(allowed)}, not {value!r}")
+            raise ConfigurationError(f"{name} must be {' or '.join(allowed)}, not {shown(value)}")
         return value
 
     return check

@@ -11,7 +11,7 @@ from . import checks
 from .assembly import Rules
 from .assembly.metadata import DEFAULT_KEYS
 from .delivery.transport import Transport
-from .endpoint import SEER_URL, ConfigurationError, canonical_url, usable_key
+from .endpoint import SEER_URL, ConfigurationError, canonical_url, shown, usable_key
 from .event import Event
 from .privacy import Hiding
 
@@ -40,7 +40,7 @@ def yes_or_no(text: str) -> bool:
     try:
         return answer[text.strip().lower()]
     except KeyError:
-        raise ValueError(f"must be true or false, not {text!r}") from None
+        raise ValueError(f"must be true or false, not {shown(text)}") from None
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -199,7 +199,7 @@ def load(settings: Mapping[str, Any], environment: Mapping[str, str] | None = No
                 value = each.metadata["read"](value)
             except ValueError:
                 wanted = "true or false" if each.metadata["read"] is yes_or_no else "a number"
-                raise ConfigurationError(f"{given[name]} must be {wanted}, not {value!r}") from None
+                raise ConfigurationError(f"{given[name]} must be {wanted}, not {shown(value)}") from None
         if value is not None:
             values[name] = value
     return _checked(Config(**values, hiding=Hiding.from_environment(environment)), given)

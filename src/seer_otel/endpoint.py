@@ -14,6 +14,20 @@ class ConfigurationError(ValueError):
     """A setting that cannot work; the text names it and says what to do."""
 
 
+def shown(value: object) -> str:
+    """Return a setting's value as an error shows it: no key that was given to the wrong one, and nothing at length."""
+    if isinstance(value, str) and KEY_PREFIX in value:
+        return "what looks like a key"
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def shown_url(url: str) -> str:
+    """Return a URL as a log shows it: without its query, which may hold a token."""
+    parts = urlsplit(url)
+    return urlunsplit((*parts[:3], "...", "")) if parts.query else url
+
+
 def canonical_url(url: object, name: str = "endpoint", *, allow_http: bool = False) -> str:
     """Return the complete URL of the log endpoint that `url` means; see `SEER_INGESTION_URL`.
 
@@ -26,7 +40,7 @@ def canonical_url(url: object, name: str = "endpoint", *, allow_http: bool = Fal
         ConfigurationError: it is no URL that a key may be sent to.
     """
     if not isinstance(url, str):
-        raise ConfigurationError(f"{name} must be a URL, not {url!r}")
+        raise ConfigurationError(f"{name} must be a URL, not {shown(url)}")
     try:
         parts = urlsplit(url.strip())
         host, _ = parts.hostname, parts.port

@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Callable
 
+from .endpoint import shown_url
 from .reasons import DropReason
 
 logger = logging.getLogger("seer_otel")
@@ -49,7 +50,7 @@ class Notices:
     def __init__(
         self, endpoint: str, clock: Callable[[], float] = time.monotonic, spool: str | None = None
     ) -> None:
-        self._endpoint = endpoint
+        self._endpoint = shown_url(endpoint)
         self._spool = spool
         self._clock = clock
         self._lock = threading.RLock()  # a finalizer that ends a span may run in the middle of this

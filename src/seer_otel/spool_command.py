@@ -19,7 +19,7 @@ from .delivery.outbox import Outbox
 from .delivery.spool import Spool, SpoolError
 from .delivery.spool_file import Found, Row, SpoolFile
 from .delivery.transport import HttpTransport
-from .endpoint import ConfigurationError
+from .endpoint import ConfigurationError, shown_url
 from .notices import Notices
 from .stats import Counters
 
@@ -65,7 +65,7 @@ def _show(folder: Path, arguments: argparse.Namespace) -> int:
         _say(f"{folder}: {_events(events)}, {_size(_bytes_on_disk(folder))} on disk.")
     for each in endpoints:
         waiting = each["events"] - each["running"]
-        _say("", each["endpoint"])
+        _say("", shown_url(each["endpoint"]))
         _say(f"  {_events(each['events'])}, {_size(each['bytes'])}, {_ages(each['oldest'], each['newest'])}")
         if each["running"]:
             _say(f"  {each['running']:,} of running processes, which send them themselves")
@@ -111,7 +111,7 @@ def _drain(folder: Path, arguments: argparse.Namespace) -> int:
     gone = [each for each in spool_file.survey(folder) if not each.running]
     left = sum(each.events for each in gone if arguments.all or each.endpoint == settings.endpoint)
     others = sum(each.events for each in gone) - left
-    _say(f"{_events(stats.sent)} sent to {settings.endpoint}, {left:,} left.")
+    _say(f"{_events(stats.sent)} sent to {shown_url(settings.endpoint)}, {left:,} left.")
     for reason, count in stats.dropped.items():
         _say(f"{_events(count)} dropped: {reason}.")
     if others:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..config import Config, is_enabled, load, yes_or_no
-from ..endpoint import KEY_PREFIX, SEER_URL, ConfigurationError, canonical_url, usable_key
+from ..endpoint import KEY_PREFIX, SEER_URL, ConfigurationError, canonical_url, shown_url, usable_key
 from .lines import Line, Mark, no, note, yes
 
 _SWITCHES = ("SEER_OTEL_ENABLED", "OTEL_SDK_DISABLED")
@@ -75,8 +75,8 @@ def _url(environment: Mapping[str, str]) -> tuple[str | None, Line]:
         url = canonical_url(given or SEER_URL, "SEER_INGESTION_URL", allow_http=allowed)
     except ConfigurationError as error:
         return None, no("URL", str(error), f"Set SEER_INGESTION_URL to a URL such as {SEER_URL}.")
-    meant = f", from {given}" if given and given != url else "" if given else ", the default"
-    return url, yes("URL", url + meant)
+    meant = f", from {shown_url(given)}" if given and given != url else "" if given else ", the default"
+    return url, yes("URL", shown_url(url) + meant)
 
 
 def _key(environment: Mapping[str, str], endpoint: str | None) -> tuple[str | None, Line]:

@@ -94,7 +94,8 @@ def test_a_refused_key(fault: Fault) -> None:
     """What a backend refuses for its key is kept on disk until a process has the right one, and asked for once."""
     fault.sink.key = KEY
     child = fault.start(
-        "retrieve(60); until(lambda: stats().seen == 60); say()", SEER_API_KEY="seer_canary_wrong"
+        "retrieve(60); until(lambda: stats().seen == 60 and stats().spooled in (0, 60)); say()",
+        SEER_API_KEY="seer_canary_wrong",
     )
     said = child.says()
     assert said.sent == 0
