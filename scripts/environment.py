@@ -36,7 +36,7 @@ ENVIRONMENTS = {
     "core": (("test",), ("zero-code", "local"), PINNED),
     "oldest": (("test",), ("local",), LOWEST),
     "oldest-zero-code": (("test",), ("zero-code", "local"), LOWEST),
-    "bench": (("bench",), (), PINNED),
+    "bench": (("bench",), ("local",), PINNED),
     "fuzz": (("fuzz",), (), PINNED),
     "demo": (("demo",), ("local",), PINNED),
     "fit": (("fit",), ("local",), PINNED),
