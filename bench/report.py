@@ -40,6 +40,7 @@ TITLES = {
     "traces": "Open traces",
     "imports": "Start-up",
     "peers": "The span processors of others, on the same spans",
+    "backend": "The embedded backend",
 }
 HEADINGS = ("", "ours", "reference", "ratio", "spread", "goal", "")
 WIDTH = 118

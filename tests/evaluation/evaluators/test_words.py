@@ -61,3 +61,9 @@ def test_sentences_and_stems_hold_the_same_words(text: str) -> None:
 def test_what_was_taken_apart_for_judging_has_the_same_stems(text: str) -> None:
     """The stems that are counted of a passage are those of its text, however they are come by."""
     assert distinct_stems(text) == set(stems(text))
+
+
+@given(st.text(min_size=50))
+def test_stems_are_short(text: str) -> None:
+    """No stem is longer than 64 characters, which is what a store keeps of one."""
+    assert max(map(len, stems(text)), default=0) <= 64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 
@@ -17,10 +18,9 @@ class Corpus:
 
     def __init__(self, documents: int = 0, frequencies: Mapping[str, int] | None = None) -> None:
         self.documents = documents
-        self.frequencies = dict(frequencies or {})
+        self.frequencies = Counter(frequencies or {})
 
     def add(self, stems: Iterable[str]) -> None:
         """Count one more passage, given its stems, of which each counts once."""
         self.documents += 1
-        for stem in set(stems):
-            self.frequencies[stem] = self.frequencies.get(stem, 0) + 1
+        self.frequencies.update(set(stems))

@@ -31,11 +31,14 @@ class Passage:
         self.line = [word for part in self.stems for word in part]
         self.known = frozenset(self.line)
         self.spaced = f" {' '.join(self.line)} "
+        # In this order, as most words are in lower case.
         self.names = frozenset(
-            stem(word)
-            for said in self.sentences
-            for word in said[1:]
-            if word[0].isupper() and word.lower() not in STOP
+            [
+                stem(word)
+                for said in self.sentences
+                for word in said[1:]
+                if not word.islower() and word[0].isupper() and word.lower() not in STOP
+            ]
         )
         self.titled, self.heading = _heading(text, self.sentences)
 

@@ -12,6 +12,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -21,7 +22,7 @@ from seer_otel.evaluation.evaluators.corpus import Corpus
 from seer_otel.evaluation.judging import Evaluator
 from seer_otel.local.judging.figures import Judged, judged
 from seer_otel.local.schema import LoggedEvent, parse
-from seer_otel.local.storage.results import MAX_STEM, PASSAGES
+from seer_otel.local.storage.results import PASSAGES
 
 MAX_STEMS = 500_000
 """Stems that are counted; beyond that only known ones are: texts without end need not take memory without end."""
@@ -135,18 +136,16 @@ def _judge(evaluator: Evaluator, corpus: Corpus, tasks: Sequence[Task]) -> Answe
         event = parse(task.body.encode())
         found.append(judged(evaluator, corpus, task.event_id, task.record_id, event))
         # Afterwards: an evaluator counts what it has at hand by itself.
-        for added in _count(corpus, event):
-            counted.update(added)
+        _count(corpus, event, counted)
     return Answer(found, dict(counted))
 
 
-def _count(corpus: Corpus, event: LoggedEvent) -> list[set[str]]:
-    """Add an event's passages to the corpus, and return what was counted."""
-    counted = []
+def _count(corpus: Corpus, event: LoggedEvent, counted: Counter[str]) -> None:
+    """Add an event's passages to the corpus, and to what was counted."""
     for passage in event.passages():
-        there = {stem for stem in distinct_stems(passage.text) if len(stem) <= MAX_STEM}
+        there: AbstractSet[str] = distinct_stems(passage.text)
         if len(corpus.frequencies) >= MAX_STEMS:
             there &= corpus.frequencies.keys()
         corpus.add(there)
-        counted.append(there | {PASSAGES})
-    return counted
+        counted.update(there)
+        counted[PASSAGES] += 1

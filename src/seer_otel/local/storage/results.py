@@ -27,8 +27,6 @@ from seer_otel.local.storage.tables import (
     traces,
 )
 
-MAX_STEM = 64
-"""Characters of a stem that is counted."""
 PASSAGES = ""
 """Under what `stems` counts the passages."""
 
