@@ -78,8 +78,10 @@ def _configure(connection: Any, _: object) -> None:
     connection.isolation_level = None
     # WAL: reading does not wait for writing. FULL: a commit is on the disk when it returns; WAL's usual NORMAL
     # would survive a killed process, but not a power cut, and "accepted" has been answered.
-    # 16 MB of pages, as ids and keys are random and their indexes are written all over.
-    for pragma in (f"busy_timeout={PATIENCE * 1_000:.0f}", "synchronous=FULL", "cache_size=-16000"):
+    # 16 MB of pages, as ids and keys are random and their indexes are written all over; and 32 MB written ahead, since
+    # with SQLite's usual 4 MB the same pages go into the file every 150 events: 10 to 20 % fewer events a second.
+    pragmas = ("synchronous=FULL", "cache_size=-16000", "wal_autocheckpoint=8000")
+    for pragma in (f"busy_timeout={PATIENCE * 1_000:.0f}", *pragmas):
         connection.execute(f"PRAGMA {pragma}").close()
     # Of several that open a new file at once, one finds it locked: here SQLite does not wait by itself.
     until = time.monotonic() + PATIENCE
