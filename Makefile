@@ -23,7 +23,7 @@ help:
 	@echo "make test    all tests but the end-to-end ones, against the built wheel, on the newest Python here"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  lets ruff repair and format"
-	@echo "make bench   the measurements, in a quarter of an hour; make bench ARGS='--only hooks,send' is some of them"
+	@echo "make bench   the measurements, in ten minutes; make bench ARGS='--only hooks,send' is some of them"
 	@echo "make fuzz    hostile and giant spans, in a quarter of an hour; make fuzz ARGS='--only readers' is some of it"
 	@echo "make reliability"
 	@echo "             the fault tests, in about three minutes; writes what they find to docs/reliability.md"

@@ -1,6 +1,6 @@
 """Measure, print one table, and keep the run.
 
-python -m bench                                    everything, about five minutes
+python -m bench                                    everything, about ten minutes
 python -m bench --only hooks,send                  some of it
 python -m bench --compare FILE                     beside an earlier run
 python -m bench --markdown [docs/performance.md]   the last run's table as Markdown, without measuring

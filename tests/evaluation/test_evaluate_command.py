@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import signal
@@ -174,6 +175,32 @@ def test_what_cannot_be(
     assert out == ""
     assert err.startswith(f"seer-otel evaluate: {said}")
     assert len(list(Path().iterdir())) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("command", [["evaluate"], ["replay", "--endpoint", "http://127.0.0.1:1"]])
+def test_a_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    """A pipe, which could be read only once, is refused before it is opened."""
+    os.mkfifo(tmp_path / "pipe")
+    assert cli.main([*command, str(tmp_path / "pipe")]) == 1
+    assert "must be a file and no pipe" in capsys.readouterr().err
+
+
+def test_a_target_that_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the report cannot be put is said before anything is evaluated, and nothing is left beside it."""
+    target = tmp_path / "inner" / "folder"
+    target.mkdir(parents=True)
+    assert evaluate(data(tmp_path / "a.jsonl", 1), "--json", target) == 2
+    assert f"--json {target} is there already, and is no file" in capsys.readouterr().err
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_a_link_as_target(tmp_path: Path) -> None:
+    """The report takes the place of the file that a link leads to, and the link stays."""
+    (tmp_path / "link").symlink_to(tmp_path / "report.json")
+    assert evaluate(data(tmp_path / "a.jsonl", 1), "--json", tmp_path / "link") == 0
+    assert (tmp_path / "link").is_symlink()
+    assert json.loads((tmp_path / "report.json").read_text())["metrics"]
 
 
 class Failing:

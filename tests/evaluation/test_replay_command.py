@@ -124,6 +124,14 @@ def test_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert backend.requests[0][1]["metadata"] == {"dataset": "v1"}
 
 
+def test_a_name_that_is_no_text(tmp_path: Path) -> None:
+    """A file's name may hold bytes that are no UTF-8, which no JSON can: a question mark stands for each."""
+    file = written(tmp_path / "set.jsonl", line("one"))
+    with answering(lambda event: 200) as backend:
+        assert replay(file, "--endpoint", backend.url, "--dataset", "s\udcfft") == 0
+    assert backend.requests[0][1]["metadata"] == {"dataset": "s?t"}
+
+
 def test_the_same_again(tmp_path: Path) -> None:
     """A second replay sends the same requests; another dataset, line or text is another trace and key."""
     file = written(tmp_path / "set.jsonl", line("one"), line("one"), line("two"))

@@ -71,7 +71,7 @@ def test_what_the_client_sends_is_accepted(event: Event) -> None:
         ({"context": ["a"] * 51}, "context"),
         ({"context": "a"}, "context"),
         ({"context": [["a"]]}, "context[0]"),
-        ({"context": [{"id": "a"}]}, "context[0]"),
+        ({"context": [{"id": "a"}]}, "context[0].text"),
         ({"context": [{"text": "a", "id": 7}]}, "context[0].id"),
         ({"context": [{"text": "a", "score": "1"}]}, "context[0].score"),
         ({"context": [{"text": "a", "metadata": []}]}, "context[0].metadata"),
@@ -92,7 +92,7 @@ def test_what_the_client_sends_is_accepted(event: Event) -> None:
         ({"created_at": "yesterday"}, "created_at"),
         ({"created_at": 1_700_000_000}, "created_at"),
         ({"created_at": "9999-12-31T23:59:59-12:00"}, "created_at"),
-        ({"ground_truth": {}}, "ground_truth"),
+        ({"ground_truth": {}}, "ground_truth.gold_doc_ids"),
         ({"ground_truth": {"gold_doc_ids": [1]}}, "ground_truth.gold_doc_ids[0]"),
         ({"ground_truth": {"gold_doc_ids": [], "answer": 4}}, "ground_truth.answer"),
     ],
@@ -101,6 +101,14 @@ def test_what_is_wrong_has_a_path(fields: dict[str, Any], field: str) -> None:
     """An event that breaks the schema or a limit is refused with the path of the field."""
     with pytest.raises(InvalidEventError) as caught:
         parse(body(**fields))
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(("fields", "field"), [({"context": []}, "task"), ({"task": "a"}, "context")])
+def test_what_is_missing_has_a_path(fields: dict[str, Any], field: str) -> None:
+    """An event without a field that must be there is refused with the path of that field."""
+    with pytest.raises(InvalidEventError) as caught:
+        parse(json.dumps(fields))
     assert caught.value.field == field
 
 

@@ -171,6 +171,17 @@ def test_a_host_that_others_reach(host: str) -> None:
     assert "SEER_OTEL_SERVE_KEY" in ended.stderr
 
 
+def test_a_key_that_cannot_be_sent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A key of bytes that are no text is refused in one line that does not show it, before anything is made."""
+    arguments = ["serve", "--port", "0", "--data", str(tmp_path / "data"), "--key", "secret\udcff"]
+    assert cli.main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "SEER_OTEL_SERVE_KEY" in err
+    assert "secret" not in err
+    assert not (tmp_path / "data").exists()
+
+
 def test_a_store_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A folder that cannot be made is one line and status 1."""
     (tmp_path / "file").touch()

@@ -6,6 +6,7 @@ empty. Blank lines and a byte order mark are skipped.
 
 from __future__ import annotations
 
+import errno
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -70,9 +71,12 @@ def read(file: str) -> Iterator[Example]:
 
     Raises:
         DatasetError: a line is no example.
-        OSError: the file cannot be read.
+        OSError: the file cannot be read, or is a pipe, which could not be read twice, as the commands do.
     """
-    with Path(file).open("rb") as lines:
+    path = Path(file)
+    if path.is_fifo():
+        raise OSError(errno.ESPIPE, "Its lines are read twice, so it must be a file and no pipe", file)
+    with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             text = line.removeprefix(BOM_UTF8).strip() if number == 1 else line.strip()
             if text:

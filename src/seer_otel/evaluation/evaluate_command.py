@@ -33,6 +33,10 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # a pipe may be in an encoding of few characters
     files = list(dict.fromkeys(arguments.files))
     target = None if arguments.json is None else Path(arguments.json).expanduser()
+    if target is not None and target.is_symlink():  # the report takes the place of the file, not of the link
+        target = Path(os.path.realpath(target))
+    if target is not None and target.exists() and not target.is_file():
+        return _complain(f"--json {arguments.json} is there already, and is no file", 2)
     try:
         evaluator = evaluators.evaluator(arguments.evaluator)
         with ExitStack() as stack:

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a pipe may be in an encoding of few characters
-    name = arguments.dataset or Path(arguments.file).stem
+    name = (arguments.dataset or Path(arguments.file).stem).encode("utf-8", "replace").decode()
     try:
         settings = config.load({"endpoint": arguments.endpoint}, os.environ)
         if not settings.enabled:

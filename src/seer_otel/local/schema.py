@@ -124,7 +124,11 @@ def _checked(text: str) -> LoggedEvent:
         return msgspec.convert(data, LoggedEvent)
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at `$")
-        raise InvalidEventError(message, path.rstrip("`").lstrip(".") or None) from None
+        path = path.rstrip("`")
+        # Here the path is that of the object which lacks it.
+        if message.startswith("Object missing required field `"):
+            path += "." + message.split("`")[1]
+        raise InvalidEventError(message, path.lstrip(".") or None) from None
 
 
 def _decode(text: str) -> object:

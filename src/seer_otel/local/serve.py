@@ -36,6 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.data).expanduser()
     make = partial(evaluator, arguments.evaluator)
     try:
+        _check(key)
         trace_url = _trace_url(arguments.trace_url)
         make()
         listener = _listen(arguments.host, arguments.port, key)
@@ -60,6 +61,13 @@ def run(arguments: argparse.Namespace) -> int:
                 ask_again(store, judge.evaluator_id)
             _announce(listener, arguments.host, store, key)
             return _serve(listener, store, key, trace_url)
+
+
+def _check(key: str | None) -> None:
+    try:
+        (key or "").encode()
+    except UnicodeEncodeError:  # what no client could send; the text of the error would hold it
+        raise ValueError(f"the key (--key, {KEY_VARIABLE}) is no text in the terminal's encoding") from None
 
 
 def _trace_url(template: str | None) -> str | None:

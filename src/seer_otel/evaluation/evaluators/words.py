@@ -15,6 +15,9 @@ _UNSPACED = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\u
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]{{1,48}}")
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 _SENTENCE_END = re.compile("[.!?;]\\s+|\\n+|[\u3002\uff01\uff1f]")
+# Bringing signs into order takes time with the square of a stretch of combining ones. No word is so long.
+_PIECES = re.compile(r"\s+|\S{1,1000}")
+_LONG = 4000
 # Tables, code and lists have no sentences; a longer stretch counts as several.
 _LONGEST_SENTENCE = 60
 _PIECE = 30
@@ -42,6 +45,12 @@ def folded(text: str) -> str:
     """The text without accents and with compatible signs made one, so that `Beyoncé` is `Beyonce`."""
     if text.isascii():
         return text
+    if len(text) > _LONG:
+        return "".join([_folded(piece) for piece in _PIECES.findall(text)])
+    return _folded(text)
+
+
+def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
 
 

@@ -124,8 +124,8 @@ def _work(pipe: Connection, make: Make, documents: int, frequencies: Mapping[str
     if hasattr(os, "nice"):
         os.nice(10)  # what comes in goes first
     evaluator, corpus = make(), Corpus(documents, frequencies)
-    pipe.send("ready")
     with contextlib.suppress(EOFError, OSError):  # the parent is gone
+        pipe.send("ready")
         while True:
             pipe.send(_judge(evaluator, corpus, pipe.recv()))
 
