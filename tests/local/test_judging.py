@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import subprocess
 from collections.abc import Callable
 from functools import partial
@@ -14,6 +15,7 @@ import sqlalchemy as sa
 
 from seer_otel.evaluation.evaluators import evaluator
 from seer_otel.local.judging.judge import Judge, ask_again, count_pending
+from seer_otel.local.judging.process import _work
 from seer_otel.local.schema import parse
 from seer_otel.local.storage import results as written
 from seer_otel.local.storage.retention import delete
@@ -226,6 +228,18 @@ def test_a_process_that_does_not_start(
     wait_until(lambda: "Judging pauses" in caplog.text)
     judge.stop()
     assert states(store) == [State.PENDING]
+
+
+def test_a_parent_that_is_gone(stand_in: ModuleType) -> None:
+    """The process ends without a word where the one that started it is gone before it is ready."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    ours.close()
+    process = context.Process(target=_work, args=(theirs, stand_in.StandIn, 0, {}))
+    process.start()
+    theirs.close()
+    process.join()
+    assert process.exitcode == 0
 
 
 def test_the_default_evaluator(store: Store, judging: Judging) -> None:

@@ -66,12 +66,12 @@ def test_what_was_taken_apart_for_judging_has_the_same_stems(text: str) -> None:
 @given(st.lists(st.text(max_size=50), max_size=5))
 def test_a_long_text_has_the_words_of_its_parts(parts: list[str]) -> None:
     """What is taken in pieces for its length is read as it would be whole."""
-    filling = "é " * 4000
+    filling = "é " * 2001
     assert stems(filling + " ".join(parts)) == stems(filling) + stems(" ".join(parts))
 
 
 def test_a_text_of_combining_signs() -> None:
-    """Two signs that have to be brought into order, 150,000 times: were that done at once, it would take an hour."""
+    """Two signs that have to be brought into order, 150,000 times: done at once, it takes minutes."""
     assert stems("Beyonce" + "\u05b0\u0591" * 150_000)[0] == "beyonc"
 
 
