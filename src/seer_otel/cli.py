@@ -168,7 +168,7 @@ def _spool_options(parser: argparse.ArgumentParser) -> None:
     action("export", "write all events as JSON lines and change nothing").add_argument(
         "--out", metavar="FILE", help="where to (default: standard output)"
     )
-    action("clear", "delete what belongs to no running process").add_argument(
+    action("clear", "with --yes, delete what belongs to no running process").add_argument(
         "--yes", action="store_true", help="really do it; else only say how much it is"
     )
 
