@@ -119,6 +119,14 @@ def test_on_a_terminal(tmp_path: Path) -> None:
     assert "Evaluating" not in after
 
 
+def test_too_few_to_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Under ten labels there is a figure, and no verdict."""
+    assert evaluate(data(tmp_path / "few.jsonl", 5)) == 0
+    said = capsys.readouterr().out
+    assert "too few labels to say more (n 5)" in said
+    assert "High" not in said
+
+
 def test_how_to_read_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Few labels, and an interval that reaches into another reading, are said."""
     assert evaluate(data(tmp_path / "few.jsonl", 12)) == 0

@@ -134,9 +134,15 @@ def _notes(rows: Sequence[tuple[str, Summary]], overall: Summary) -> list[str]:
     accuracy = overall.figures["evaluator_f1"]
     if accuracy is None:
         return notes
+    if accuracy.interval is None:
+        notes.append(
+            f"Evaluator F1 {100 * accuracy.mean:.1f}, from too few labels to say more (n {accuracy.n:,}): label 50 to"
+            " 100 to begin with."
+        )
+        return notes
     level = reading(accuracy.mean)
     notes.append(f"Evaluator F1 {100 * accuracy.mean:.1f}. {_ADVICE[level]}")
-    if accuracy.interval is None or accuracy.n < FEW:
+    if accuracy.n < FEW:
         notes.append(f"{accuracy.n:,} examples say little; label 50 to 100 to begin with.")
     else:
         ends = {reading(accuracy.interval.low), reading(accuracy.interval.high)}
