@@ -13,8 +13,8 @@ from ..spans import Span
 
 MAX_NAME = 1_000
 """Characters of an attribute's name. What has a longer one is not read; no convention has."""
-MAX_ATTRIBUTES = 50_000
-"""Attributes of one span that are read, five for each document that is. Those beyond it count as dropped."""
+MAX_ATTRIBUTES = 25_000
+"""Attributes of one span that are read, far more than its documents may have. Those beyond it count as dropped."""
 
 _NOTHING: Mapping[str, Any] = {}
 
