@@ -25,7 +25,7 @@ from opentelemetry.sdk.trace import TracerProvider, sampling
 
 from seer_otel import cli
 from seer_otel.config import Config
-from seer_otel.delivery.spool_file import Found
+from seer_otel.delivery.survey import Found
 from seer_otel.doctor import installed, network, passages, provider, settings, spool
 from seer_otel.doctor.lines import Line, Mark, as_json, as_text, no, note, yes
 

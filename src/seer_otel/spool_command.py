@@ -17,7 +17,8 @@ from . import config
 from .delivery import spool_file
 from .delivery.outbox import Outbox
 from .delivery.spool import Spool, SpoolError
-from .delivery.spool_file import Found, Row, SpoolFile
+from .delivery.spool_file import Row, SpoolFile
+from .delivery.survey import Found, survey
 from .delivery.transport import HttpTransport
 from .endpoint import ConfigurationError, shown_url
 from .notices import Notices
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(folder: Path, arguments: argparse.Namespace) -> int:
-    found = spool_file.survey(folder)
+    found = survey(folder)
     endpoints = _by_endpoint(found)
     unreadable = {each.path.name: each.trouble for each in found if each.trouble}
     aside = folder / spool_file.UNREADABLE
@@ -108,7 +109,7 @@ def _drain(folder: Path, arguments: argparse.Namespace) -> int:
     outbox.drain(deadline)
     outbox.close(time.monotonic())
     stats = counters.snapshot()
-    gone = [each for each in spool_file.survey(folder) if not each.running]
+    gone = [each for each in survey(folder) if not each.running]
     left = sum(each.events for each in gone if arguments.all or each.endpoint == settings.endpoint)
     others = sum(each.events for each in gone) - left
     _say(f"{_events(stats.sent)} sent to {shown_url(settings.endpoint)}, {left:,} left.")
@@ -150,7 +151,7 @@ def _clear(folder: Path, arguments: argparse.Namespace) -> int:
         for file in opened:
             file.remove()
         _say(f"{_events(events)} deleted.")
-    running = sum(each.events for each in spool_file.survey(folder) if each.running)
+    running = sum(each.events for each in survey(folder) if each.running)
     if running:
         _say(f"{_events(running)} of running processes kept.")
     return status

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from seer_otel.delivery.spool import Spool, SpoolError, SpoolFull, SpoolLost, Stored
-from seer_otel.delivery.spool_file import UNREADABLE, survey
+from seer_otel.delivery.spool_file import UNREADABLE
+from seer_otel.delivery.survey import survey
 
 URL = "http://127.0.0.1:1/v1/log"
 MB = 1024 * 1024

@@ -6,8 +6,9 @@ import os
 import time
 from collections.abc import Sequence
 
-from ..delivery.spool_file import Found, folder_of, survey
+from ..delivery.spool_file import folder_of
 from ..delivery.stored import SpoolError
+from ..delivery.survey import Found, survey
 from .lines import Line, counted, no, note, yes
 
 _ELSEWHERE = "Set SEER_OTEL_SPOOL_DIR to a folder on a local disk that can be written."
